@@ -98,8 +98,8 @@ def learn_from(student: Any, teacher: Teacher | None, weight: float = 0.5) -> No
         weight: the weight of the teacher, from 0 to 1.
 
     Raises:
-        InputError: if the weight is not from 0 to 1, if the teacher has other labels or tags, or if
-            the student is a parser that is trained with a margin.
+        InputError: if the weight is not from 0 to 1, if the teacher is another kind of component or
+            has other labels or tags, or if the student is a parser that is trained with a margin.
 
     Examples:
         >>> import spacy
@@ -131,6 +131,9 @@ def learn_from(student: Any, teacher: Teacher | None, weight: float = 0.5) -> No
 
 
 def _difference(student: Any, teacher: Any) -> str:
+    tagged = hasattr(student, "tags") and hasattr(teacher, "tags")
+    if not tagged and type(teacher) is not type(student):
+        return "the teacher is another kind of component: use one of the student's factory"
     if teacher.labels == student.labels:
         return (
             f"the teacher has the tags {', '.join(teacher.tags)}, the student "

@@ -213,6 +213,17 @@ def test_other_sentences_other_labels_and_wrong_weights_are_errors():
         ner.update(without_annotation(nlp, ["Ada left . He left ."]))
 
 
+def test_a_teacher_of_another_kind_is_an_error():
+    """Although it has the same labels."""
+    nlp = made()
+    ner, spans = nlp.get_pipe("ner"), nlp.add_pipe("crf_spans")
+    for label in ner.labels:
+        spans.add_label(label)
+    for student, name in ((ner, "crf_spans"), (spans, "ner")):
+        with pytest.raises(InputError, match="the teacher is another kind of component"):
+            learn_from(student, Teacher(nlp, name))
+
+
 def test_docs_without_tokens_pass_and_the_teacher_is_not_saved():
     teacher, nlp = made(seed=1), made(seed=2)
     before = nlp.to_bytes()
