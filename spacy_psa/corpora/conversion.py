@@ -65,6 +65,7 @@ def convert(
     target: Path,
     lang: str = "en",
     watch: Watch = lambda items, what: items,
+    documents: bool = False,
     **options: Any,
 ) -> Conversion:
     """Convert a corpus file to a `.spacy` file.
@@ -75,6 +76,7 @@ def convert(
         target: the `.spacy` file to write.
         lang: the language of the documents, as for spacy.blank.
         watch: follows the sentences.
+        documents: whether to join the sentences of each document; warns if the source names none.
         options: those of the format.
 
     Returns:
@@ -99,7 +101,8 @@ def convert(
         if job.repairs and not counts["tokens"]:
             raise InputError(f"{source}: nothing is left to write: {describe(job.repairs)}")
 
-    write_docbin(watch(counted(FORMATS[form](job, **options)), "sentences"), target)
+    docs = FORMATS[form](job, **options)
+    write_docbin(watch(counted(_joined(job, docs) if documents else docs), "sentences"), target)
     if job.repairs:
         job.warnings.append(describe_repairs(source, job.repairs))
     numbers = ", ".join(f"{count:,} {what}" for what, count in counts.items())
@@ -107,16 +110,14 @@ def convert(
     return job
 
 
-def _conll2003(job: Conversion, scheme: Scheme = "auto", documents: bool = False) -> Iterable[Doc]:
+def _conll2003(job: Conversion, scheme: Scheme = "auto") -> Iterable[Doc]:
     resolved = conll.resolve_scheme(job.source, scheme)
     _name_scheme(job, scheme, resolved)
-    docs = conll.read_docs(job.source, job.vocab, resolved, job.repairs)
-    return _joined(job, docs) if documents else docs
+    return conll.read_docs(job.source, job.vocab, resolved, job.repairs)
 
 
-def _cleanconll(job: Conversion, documents: bool = False, **files: Path | None) -> Iterable[Doc]:
-    docs = cleanconll.read_docs(job.source, job.vocab, job.repairs, **files)
-    return _joined(job, docs) if documents else docs
+def _cleanconll(job: Conversion, **files: Path | None) -> Iterable[Doc]:
+    return cleanconll.read_docs(job.source, job.vocab, job.repairs, **files)
 
 
 def _columns(
@@ -130,20 +131,17 @@ def _columns(
     draw: float = 0.0,
     seed: int = 0,
     part: Literal["train", "dev", "test"] = "train",
-    documents: bool = False,
 ) -> Iterable[Doc]:
     columns = any_columns.Columns(word, ner, tag, chunk)
     schemes = any_columns.resolve_schemes(job.source, columns, scheme, label)
     if schemes.ner:
         _name_scheme(job, scheme, schemes.ner)
-    docs: Iterable[Doc] = any_columns.read_docs(
-        job.source, job.vocab, columns, schemes, job.repairs
-    )
+    docs = any_columns.read_docs(job.source, job.vocab, columns, schemes, job.repairs)
     if draw:
-        docs = drawn_part(docs, draw, seed, part)
-    elif part != "train":
+        return drawn_part(docs, draw, seed, part)
+    if part != "train":
         raise InputError(f"--part {part} needs a share to draw: add --draw 0.1")
-    return _joined(job, docs) if documents else docs
+    return docs
 
 
 def _conll2000(job: Conversion, **options: Any) -> Iterable[Doc]:
@@ -155,14 +153,12 @@ def _ontonotes(
     folder: str = "",
     sections: str = "",
     new_testament: bool = False,
-    documents: bool = False,
     quotes: Quotes = "treebank",
     spaces: bool = False,
 ) -> Iterable[Doc]:
     numbers = treebanks.parse_sections(sections) if sections else None
     docs = ontonotes.read_docs(job.source, job.vocab, job.repairs, folder, numbers, new_testament)
-    docs = as_text(docs, quotes, spaces)
-    return _joined(job, docs) if documents else docs
+    return as_text(docs, quotes, spaces)
 
 
 def _bmes(job: Conversion, scheme: Scheme = "auto", join_types: bool = False) -> Iterable[Doc]:
@@ -175,14 +171,12 @@ def _sample(job: Conversion) -> Iterable[Doc]:
     return jsonl.read_docs(job.source, job.vocab, job.repairs)
 
 
-def _conllu(job: Conversion, documents: bool = False) -> Iterable[Doc]:
-    docs = conllu.read_docs(job.source, job.vocab, job.repairs)
-    return _joined(job, docs) if documents else docs
+def _conllu(job: Conversion) -> Iterable[Doc]:
+    return conllu.read_docs(job.source, job.vocab, job.repairs)
 
 
-def _gum(job: Conversion, part: gum.Part = "train", documents: bool = False) -> Iterable[Doc]:
-    docs = gum.read_docs(job.source, job.vocab, part, job.repairs)
-    return join_documents(docs) if documents else docs
+def _gum(job: Conversion, part: gum.Part = "train") -> Iterable[Doc]:
+    return gum.read_docs(job.source, job.vocab, part, job.repairs)
 
 
 def _treebank(family: str, option: str = "", last: int = 0) -> Callable[..., Iterable[Doc]]:
