@@ -12,6 +12,7 @@ benchmarks/spans/results/corpus.json has:
 """
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -22,9 +23,9 @@ from benchmarks.record import write_record
 from benchmarks.script import script_parser
 from benchmarks.spans.score import depths, read_spans
 from benchmarks.spans.systems import KEY, LONGEST
-from spacy_psa.corpora import conll2000, ontonotes
+from spacy_psa.corpora import conll2000, gum, ontonotes
 from spacy_psa.corpora.archives import open_files
-from spacy_psa.corpora.bracketing import PENN, Labels, read_trees
+from spacy_psa.corpora.bracketing import Labels, read_trees
 from spacy_psa.corpora.chunks import chunks
 from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.corpora.head_rules import find_heads, universal
@@ -51,17 +52,24 @@ def describe(path: Path) -> dict[str, Any]:
     }
 
 
-def compare_chunks(published: Path, trees: Path) -> dict[str, int]:
-    """Count the chunks of trees, those of CoNLL-2000, and those that are in both."""
+SECTIONS = {"train.txt": (15, 16, 17, 18), "test.txt": (20,)}
+"""The sections of the Wall Street Journal in the files of CoNLL-2000."""
+
+
+def compare_chunks(
+    published: Path, trees: Path, members: Collection[str] = SECTIONS
+) -> dict[str, int]:
+    """Count the chunks of trees, those of files of CoNLL-2000, and those that are in both."""
     gold = {
         tuple(token.text for token in doc): {
             (s.start, s.end, s.label_) for s in doc.spans["chunks"]
         }
-        for member in ("train.txt", "test.txt")
+        for member in members
         for doc in conll2000.read_docs(published, VOCAB, None, member)
     }
     counts: Counter[str] = Counter()
-    for doc in ontonotes.read_docs(trees, VOCAB, None, "", {15, 16, 17, 18, 20}):
+    sections = {section for member in members for section in SECTIONS[member]}
+    for doc in ontonotes.read_docs(trees, VOCAB, None, "", sections):
         words = [token.text for token in doc]
         if (own := gold.get(tuple(words))) is not None:
             nodes = [(s.start, s.end, s.label_) for s in doc.spans["constituents"]]
@@ -72,7 +80,13 @@ def compare_chunks(published: Path, trees: Path) -> dict[str, int]:
 
 def compare_heads(source: Path, labels: Labels) -> dict[str, float]:
     """The share of words with the head of GUM's dependencies, by relation."""
-    style = replace(PENN, labels=labels, merge_same=False)
+    right, total = count_heads(source, labels)
+    return {kind: right[kind] / total[kind] for kind in RELATIONS}
+
+
+def count_heads(source: Path, labels: Labels) -> tuple[Counter[str], Counter[str]]:
+    """Count the words with the head of GUM's dependencies, and all words, by relation."""
+    style = replace(gum.STYLE, labels=labels)
     trees, rows = {}, {}
     for name, lines in open_files(source, lambda name: "/" in name, "files"):
         document = PurePosixPath(name).stem
@@ -92,7 +106,7 @@ def compare_heads(source: Path, labels: Labels) -> dict[str, float]:
             for kind in {"all", relation} if relation != "punct" else ():
                 right[kind] += head == int(row[6])
                 total[kind] += 1
-    return {kind: right[kind] / total[kind] for kind in RELATIONS}
+    return right, total
 
 
 def main() -> None:

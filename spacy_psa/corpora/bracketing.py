@@ -181,7 +181,7 @@ class TreeBuilder:
         self.odd: dict[str, tuple[int, str]] = {}
         """For each tag of leaves that do not look like words: their number, and the first."""
         self.phrases: set[str] = set()
-        """The categories of constituents so far."""
+        """The labels of constituents so far."""
 
     @property
     def depth(self) -> int:
@@ -204,7 +204,7 @@ class TreeBuilder:
         if not label and self._open:
             raise BracketError("a node inside the tree has no label")
         label = self.style.without_features(label)
-        self.phrases.add(bare(label))
+        self.phrases.add(label)
         self._open.append((label, len(self._parsed.words), len(self._parsed.constituents)))
 
     def leaf(self, tag: str, word: str) -> None:
@@ -259,9 +259,8 @@ class TreeBuilder:
         A leaf such as * or 0 is not like a word if its tag is the label of a phrase.
         """
         repairs.update(self.left_out)
-        odd = [
-            value for tag, value in self.odd.items() if tag in MARKS or bare(tag) in self.phrases
-        ]
+        phrases = set(map(bare, self.phrases)) if self.odd else set()
+        odd = [value for tag, value in self.odd.items() if tag in MARKS or bare(tag) in phrases]
         if odd:
             known = (what for what in repairs if what.startswith(NOT_WORDS))
             what = f"{NOT_WORDS}, such as {odd[0][1]} (`spacy-psa convert psd` leaves them out)"

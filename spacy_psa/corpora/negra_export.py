@@ -57,7 +57,7 @@ class Row(NamedTuple):
     function: str
     parent: str
     secondary: int = 0
-    """The number of further edges from it, which are no part of a tree."""
+    """The number of further edges from it, which a tree does not have."""
 
 
 def read_docs(

@@ -4,12 +4,10 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from spacy.vocab import Vocab
 
-from spacy_psa.corpora import conll2000, ontonotes
+from benchmarks.spans.corpus import compare_chunks
 from spacy_psa.corpora.bracketing import PENN, read_trees
 from spacy_psa.corpora.chunks import chunks
-from spacy_psa.corpora.trees import Parsed
 
 STYLE = replace(PENN, labels="functions", merge_same=False)
 
@@ -60,20 +58,7 @@ def test_chunks_end_at_the_heads_of_constituents(tree, expected):
 
 def test_chunks_of_the_wall_street_journal_agree_with_the_published_ones(corpora):
     """OntoNotes revised these trees and has no functions, so some chunks differ."""
-    vocab, counts = Vocab(), Counter()
-    source = corpora / "conll2000" / "conll2000.zip"
-    gold = {
-        tuple(token.text for token in doc): {
-            (s.start, s.end, s.label_) for s in doc.spans["chunks"]
-        }
-        for doc in conll2000.read_docs(source, vocab, None, "test.txt")
-    }
-    trees = corpora / "ontonotes5" / "conll-2012-en.tar.xz"
-    for doc in ontonotes.read_docs(trees, vocab, None, "", {20}):
-        words = tuple(token.text for token in doc)
-        if words in gold:
-            constituents = [(s.start, s.end, s.label_) for s in doc.spans["constituents"]]
-            made = {*chunks(Parsed([*words], [token.tag_ for token in doc], constituents))}
-            counts.update(both=len(made & gold[words]), made=len(made), gold=len(gold[words]))
+    published, trees = corpora / "conll2000/conll2000.zip", corpora / "ontonotes5"
+    counts = compare_chunks(published, trees / "conll-2012-en.tar.xz", ["test.txt"])
     assert counts["gold"] > 10_000
-    assert 2 * counts["both"] / (counts["made"] + counts["gold"]) > 0.985
+    assert 2 * counts["both"] / (counts["found"] + counts["gold"]) > 0.985

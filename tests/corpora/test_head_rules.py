@@ -1,16 +1,10 @@
 """Head rules, on trees made by hand and on random ones."""
 
-from collections import Counter
-from dataclasses import replace
-from pathlib import PurePosixPath
-
 import pytest
 from hypothesis import given
 
-from spacy_psa.corpora.archives import open_files
-from spacy_psa.corpora.bracketing import PENN, read_trees
+from benchmarks.spans.corpus import count_heads
 from spacy_psa.corpora.head_rules import TABLE_A1, collins, find_head, find_heads, universal
-from spacy_psa.corpora.lines import decode_lines
 from tests.helpers.trees import bracketings, parse_tree
 
 
@@ -123,26 +117,7 @@ def test_a_conjunction_depends_on_the_conjunct_after_it():
 
 def test_universal_heads_agree_with_the_dependencies_of_gum(corpora):
     """All words but punctuation, of all documents; conjuncts and conjunctions by themselves."""
-    style = replace(PENN, labels="functions", merge_same=False)
-    trees, rows = {}, {}
-    for name, lines in open_files(
-        corpora / "gum" / "gum.tar.xz", lambda name: "/" in name, "files"
-    ):
-        document = PurePosixPath(name).stem
-        if name.endswith(".ptb"):
-            read = read_trees(name, decode_lines(name, lines, Counter()), Counter(), style)
-            trees[document] = [tree for _, tree in read]
-        else:
-            cells = [line.decode().split("\t") for line in lines]
-            rows[document] = [row for row in cells if row[0].isdigit()]
-    right, total = Counter(), Counter()
-    for document, own in trees.items():
-        found = [find_heads(tree, universal).words for tree in own]
-        heads = [0 if head == i else head + 1 for words in found for i, head in enumerate(words)]
-        for head, (*_, gold, relation, _, _) in zip(heads, rows[document], strict=True):
-            for kind in {"all", relation.partition(":")[0]} if relation != "punct" else ():
-                right[kind] += head == int(gold)
-                total[kind] += 1
+    right, total = count_heads(corpora / "gum" / "gum.tar.xz", "functions")
     assert total["all"] > 230_000
     shares = {kind: right[kind] / total[kind] for kind in ("all", "conj", "cc", "root")}
     assert min(shares["all"], shares["cc"]) > 0.85 and min(shares["conj"], shares["root"]) > 0.75
