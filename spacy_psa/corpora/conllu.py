@@ -83,16 +83,21 @@ class Sentence:
         return not "".join(self.words).strip("_")
 
 
-def read_docs(path: Path, vocab: Vocab, repairs: Counter[str] | None = None) -> Iterator[Doc]:
+def read_docs(
+    path: Path,
+    vocab: Vocab,
+    repairs: Counter[str] | None = None,
+    faults: list[str] | None = None,
+) -> Iterator[Doc]:
     """Yield one `Doc` for each sentence of a plain or .gz file, see `sentence_doc`.
 
-    `repairs` counts repairs and what is left out, see `read_sentences`.
+    `repairs` counts repairs and what is left out. For `faults`, see `read_sentences`.
 
     Raises:
         InputError: as `read_sentences`.
     """
     counts: Counter[str] = Counter() if repairs is None else repairs
-    for sentence in read_sentences(str(path), read_lines(path, counts), counts):
+    for sentence in read_sentences(str(path), read_lines(path, counts), counts, faults):
         if sentence.is_blanked:
             counts[BLANKED] += 1
         else:
@@ -126,7 +131,10 @@ def sentence_doc(vocab: Vocab, sentence: Sentence, **groups: list[tag_schemes.Sp
 
 
 def read_sentences(
-    name: str, lines: Iterable[tuple[int, str]], repairs: Counter[str]
+    name: str,
+    lines: Iterable[tuple[int, str]],
+    repairs: Counter[str],
+    faults: list[str] | None = None,
 ) -> Iterator[Sentence]:
     """Yield the sentences of a file, as a stream.
 
@@ -137,25 +145,35 @@ def read_sentences(
         lines: numbered lines, as `decode_lines` yields them.
         repairs: counts empty nodes, and the entities that are left out, as they are discontinuous,
             go over the end of a sentence or have no words but empty nodes.
+        faults: gets the errors of lines, and their sentences are left out.
 
     Raises:
-        InputError: if a line is not in the format, an entity ends that has not begun, or there are
-            no sentences.
+        InputError: if there are no sentences; without `faults`, also if a line is not in the
+            format, or an entity ends that has not begun.
     """
     reader = _Reader(name, repairs)
-    empty = True
+    empty, whole = True, True
     for number, text in chain(lines, [(0, "")]):
         try:
             if text.startswith("#"):
                 reader.take_comment(text)
-            elif text:
+            elif text and whole:
                 reader.take_row(number, split_row(text))
-            elif (sentence := reader.finish()) is not None:
+        except ValueError as error:
+            message = f"{name}:{number}: {error}; correct the line"
+            if faults is None:
+                raise InputError(message) from error
+            faults.append(message)
+            reader.forget()
+            whole = False
+        if not text:
+            if (sentence := reader.finish()) is not None:
                 empty = False
                 yield sentence
-        except ValueError as error:
-            raise InputError(f"{name}:{number}: {error}; correct the line") from error
+            whole = True
     if empty:
+        if faults:
+            raise InputError(faults[0])
         raise InputError(f"{name}:1: no sentences in the file; check that it is complete")
 
 
@@ -240,6 +258,11 @@ class _Reader:
             self.repairs[UNWRITTEN] += 1
         elif sentence.entities is not None:
             sentence.entities.append((start, end, label))
+
+    def forget(self) -> None:
+        """Forget the sentence that is being read."""
+        self.sentence = None
+        self.open.clear()
 
     def finish(self) -> Sentence | None:
         sentence, self.sentence = self.sentence, None

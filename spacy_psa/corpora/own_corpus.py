@@ -347,7 +347,8 @@ def _docs(
             yield corpus.take(f"{file.path}: document {number}", doc.text, doc, how.labels)
         return
     if file.reader is conllu:
-        for number, doc in enumerate(conllu.read_docs(file.path, nlp.vocab, repairs), start=1):
+        docs = conllu.read_docs(file.path, nlp.vocab, repairs, corpus.faults)
+        for number, doc in enumerate(docs, start=1):
             yield corpus.take(f"{file.path}: sentence {number}", doc.text, doc, how.labels)
         return
     for marked in file.texts(repairs, corpus.faults):

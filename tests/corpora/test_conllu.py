@@ -110,6 +110,19 @@ def test_a_bad_line_is_named(write, vocab, old, new, reason):
     assert reason in str(caught.value)
 
 
+def test_sentences_with_bad_lines_are_left_out_and_named_if_asked_for(write, vocab):
+    """Their open entities are forgotten."""
+    path = write(NESTED.replace("2\tmayor", "b\tmayor") + NESTED)
+    faults, repairs = [], Counter()
+    (doc,) = read_docs(path, vocab, repairs, faults)
+    assert spans(doc)[0] == ("The mayor of New York", "person") and repairs == {}
+    assert faults == [
+        f"{path}:4: 'b' is not a number of a word, or the word is blank; correct the line"
+    ]
+    with pytest.raises(InputError, match=r"in\.conllu:4: "):
+        list(read_docs(write(NESTED.replace("2\tmayor", "b\tmayor")), vocab, repairs, faults))
+
+
 def test_a_file_without_sentences_is_an_error(write, vocab):
     with pytest.raises(InputError, match="no sentences"):
         list(read_docs(write("# text\n"), vocab))

@@ -509,6 +509,11 @@ def test_conllu_with_entities_is_recognised(write):
         ("Ada", "person"),
     ]
     assert [ent.label_ for ent in doc.ents] == ["pair"] and "CoNLL-U" in corpus.messages[0]
+    path.write_text(rows.replace("2\tleft", "left") + rows)
+    with pytest.raises(InputError, match=r"train\.conllu:3: .* --skip-bad leaves"):
+        own_docs(path.parent)
+    corpus = read_own_corpus(path.parent, spacy.blank("en"), Reading(dev=0.0, skip_bad=True))
+    assert len(corpus.parts["train"]) == len(corpus.faults) == 1
 
 
 def test_tokens_of_nested_marks_that_do_not_fit_are_missing_and_repeats_are_counted():
