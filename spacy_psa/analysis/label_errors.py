@@ -248,8 +248,8 @@ def _instead(
     gone = [each for each in near if each == span or any(_meet(each, other) for other in new)]
     before, after = ({i for s, e, _ in spans for i in range(s, e)} for spans in (gone, new))
     # Both are about the same tokens: those in a span of only one of the two are O in the other.
-    bare, freed = (dict.fromkeys(sorted(o), OUTSIDE) for o in (after - before, before - after))
-    as_it_is = known.given(require=gone, allow=bare)
+    as_it_is = known.given(require=gone, allow=dict.fromkeys(sorted(after - before), OUTSIDE))
+    freed = dict.fromkeys(sorted(before - after), OUTSIDE)
     other = known.given(require=new, allow=freed, forbid=[span])
     kind: Kind = "bounds" if new else "invented"
     if [each[:2] for each in new] == [each[:2] for each in gone]:

@@ -1,7 +1,7 @@
 """Whole files annotated, parsed and drawn: a source in, an output and a summary of the run out."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
 from functools import partial
 from itertools import chain, count
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from spacy_psa.annotation.annotator import Annotator, Failed, Malformed, annotated
 from spacy_psa.annotation.input import Reading, Source, check_source, open_source
-from spacy_psa.annotation.questions import Counting, Question, Redacting
+from spacy_psa.annotation.questions import MakeQuestion, Question
 from spacy_psa.annotation.run import Run, Summary
 from spacy_psa.annotation.tree_writers import (
     GAP,
@@ -110,11 +110,7 @@ def annotate(
     run: Run,
     scheme: Scheme = "bio",
     tokens: bool = False,
-    counts: Path | None = None,
-    redact: Sequence[str] = (),
-    recall: float | None = None,
-    review: Path | None = None,
-    pipe: str | None = None,
+    make_question: MakeQuestion | None = None,
 ) -> Summary:
     """Annotate a file; "-" means stdin and stdout.
 
@@ -127,11 +123,7 @@ def annotate(
         run: the settings.
         scheme: the tag scheme of CoNLL columns.
         tokens: whether to write the tokens to JSON lines.
-        counts: the JSON file for the numbers of mentions and distinct entities; None for none.
-        redact: the labels of spans to replace in the text; none to write the annotation.
-        recall: the recall that the component has to promise for them; None for any.
-        review: the file of JSON lines for the replaced spans to be looked at; None for none.
-        pipe: the name of the component that counts or redacts; None if there is only one.
+        make_question: makes a question about the annotated documents; None for none.
 
     Raises:
         InputError: as `annotate_file`, and if the settings or files cannot be used.
@@ -142,19 +134,14 @@ def annotate(
     check_source(source, reading.format)
     form = resolve_format(target, form)
     opening: Callable[[], Language] = partial(load_pipeline, model, run.gpu_id)
-    keys, encode = USUAL_KEYS, None
-    question: Counting | Redacting | None = None
-    if redact and form != "jsonl":
-        raise InputError(f"--redact: writes JSON lines, not {form}; add --format jsonl")
-    if form in ("conll", "html") or counts or redact:
+    keys, question, encode = USUAL_KEYS, None, None
+    if form in ("conll", "html") or make_question:
         nlp = opening()
         keys = SpanKeys.of(nlp)
         opening = opening if run.n_process != 1 else lambda: nlp
-        if redact:
-            question = Redacting.of(nlp, pipe, redact, recall, reading.text_key, review)
+        if make_question:
+            question = make_question(nlp)
             encode = question.encode
-        elif counts:
-            question = Counting.of(nlp, pipe, counts)
     writing = open_writer(target, form, scheme, tokens, reading.text_key, keys, encode)
     return annotate_file(opening, open_source(source, reading), writing, run, question=question)
 

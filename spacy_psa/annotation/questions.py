@@ -1,6 +1,6 @@
 """Questions about the documents of a run of annotation, in addition to their annotation."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -9,6 +9,7 @@ from spacy_psa.annotation.annotator import Ask
 from spacy_psa.annotation.input import Record
 from spacy_psa.annotation.rows import ANNOTATION, json_line
 from spacy_psa.annotation.run import Watch
+from spacy_psa.annotation.writers import Encode
 from spacy_psa.corpora.atomic import write_json, write_text
 from spacy_psa.loading import find_pipe
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc
 
     from spacy_psa.pipeline.chain.mention_counts import TextCounts
+    from spacy_psa.pipeline.chain.spans import SpanLabeler
 
 
 REDACTION = "redaction"
@@ -29,6 +31,8 @@ class Question(Protocol):
     """A question about annotated documents, and the use of its answers."""
 
     ask: Ask
+    encode: Encode | None
+    """The encoder of JSON lines; None for that of the annotation."""
 
     def take(self, record: Record, answer: Any) -> None:
         """Take the answer for the document of a record."""
@@ -37,34 +41,32 @@ class Question(Protocol):
         """Write the result, after the last document."""
 
 
+MakeQuestion = Callable[["Language"], Question]
+"""Makes a question for a pipeline."""
+
+
 class Counting:
     """Counts the mentions and the distinct entities of all documents, with 95% intervals.
 
     Args:
-        name: the name of the component.
-        corrections: its `counts`.
+        nlp: the pipeline.
+        name: the name of the component; None if there is only one.
         path: the JSON file to write.
+
+    Raises:
+        InputError: if there is no such `crf_ner` or `crf_chunker`.
     """
 
-    def __init__(self, name: str, corrections: Any, path: Path) -> None:
+    encode: Encode | None = None
+
+    def __init__(self, nlp: "Language", name: str | None, path: Path) -> None:
         from spacy_psa.pipeline.chain.mention_counts import TextCounts
 
-        self.ask: Ask = partial(_count, name)
-        self.corrections = corrections
+        pipe = _find_labeler(nlp, name)
+        self.ask: Ask = partial(_count, pipe.name)
+        self.corrections = pipe.counts
         self.path = path
         self.total = TextCounts()
-
-    @classmethod
-    def of(cls, nlp: "Language", name: str | None, path: Path) -> "Counting":
-        """Count with a component of a pipeline.
-
-        Raises:
-            InputError: if there is no such `crf_ner` or `crf_chunker`.
-        """
-        from spacy_psa.pipeline.chain.spans import SpanLabeler
-
-        pipe: SpanLabeler = find_pipe(nlp, name, SpanLabeler, "crf_ner or crf_chunker")
-        return cls(pipe.name, pipe.counts, path)
 
     def take(self, record: Record, answer: "TextCounts") -> None:
         self.total.add(answer)
@@ -96,40 +98,36 @@ class Redacting:
     """Replaces the spans of some labels in all documents, and lists those to be looked at.
 
     Args:
-        name: the name of the component.
+        nlp: the pipeline.
+        name: the name of the component; None if there is only one.
         labels: the labels.
+        recall: the recall that the component has to promise; None for any.
         text_key: the key of the text in the lines of the output.
         path: the file of JSON lines for a person; None for none.
+
+    Raises:
+        InputError: if there is no such `crf_ner` or `crf_chunker`, or it does not promise the
+            recall.
     """
 
-    def __init__(self, name: str, labels: Sequence[str], text_key: str, path: Path | None) -> None:
-        self.ask: Ask = partial(_redact, name, tuple(labels))
-        self.encode = partial(_redacted_line, text_key=text_key)
-        self.path = path
-        self.rows: list[dict[str, Any]] = []
-        self.replaced = self.texts = 0
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         nlp: "Language",
         name: str | None,
         labels: Sequence[str],
         recall: float | None,
         text_key: str,
         path: Path | None,
-    ) -> "Redacting":
-        """Redact with a component of a pipeline.
-
-        Raises:
-            InputError: if there is no such component, or it does not promise the recall.
-        """
+    ) -> None:
         from spacy_psa.pipeline.chain.redaction import thresholds
-        from spacy_psa.pipeline.chain.spans import SpanLabeler
 
-        pipe: SpanLabeler = find_pipe(nlp, name, SpanLabeler, "crf_ner or crf_chunker")
+        pipe = _find_labeler(nlp, name)
         thresholds(pipe, labels, recall or 0.0)
-        return cls(pipe.name, labels, text_key, path)
+        self.ask: Ask = partial(_redact, pipe.name, tuple(labels))
+        self.encode: Encode | None = partial(_redacted_line, text_key=text_key)
+        self.path = path
+        self.rows: list[dict[str, Any]] = []
+        self.replaced = self.texts = 0
 
     def take(self, record: Record, answer: tuple[int, list[dict[str, Any]]]) -> None:
         replaced, rows = answer
@@ -144,6 +142,13 @@ class Redacting:
             f"{self.replaced:,} parts replaced; {len(self.rows):,} of them, in {self.texts:,} "
             "texts, are not predicted and should be looked at"
         )
+
+
+def _find_labeler(nlp: "Language", name: str | None) -> "SpanLabeler":
+    from spacy_psa.pipeline.chain.spans import SpanLabeler
+
+    pipe: SpanLabeler = find_pipe(nlp, name, SpanLabeler, "crf_ner or crf_chunker")
+    return pipe
 
 
 def _redact(name: str, labels: Sequence[str], nlp: "Language", docs: "list[Doc]") -> list[Any]:

@@ -1,12 +1,13 @@
 """`spacy-psa annotate`: reads text and writes annotated documents, as a stream."""
 
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from spacy_psa.annotation.input import Reading
-from spacy_psa.annotation.writers import OutputFormat
+from spacy_psa.annotation.writers import OutputFormat, resolve_format
 from spacy_psa.cli.options import (
     Address,
     BatchSize,
@@ -21,6 +22,9 @@ from spacy_psa.cli.options import (
 )
 from spacy_psa.cli.progress import annotating
 from spacy_psa.errors import InputError
+
+if TYPE_CHECKING:
+    from spacy_psa.annotation.questions import MakeQuestion
 
 
 def annotate(
@@ -117,6 +121,7 @@ def annotate(
       spacy-psa annotate training/model-best texts annotated --engine ray --n-process -1
     """
     from spacy_psa.annotation import files
+    from spacy_psa.annotation.questions import Counting, Redacting
 
     asked = {"--counts": counts, "--redact": redact}
     given = [option for option, value in asked.items() if value is not None]
@@ -126,6 +131,8 @@ def annotate(
         raise InputError("--counts: leave it out with --redact")
     if redact is None and (recall is not None or review is not None):
         raise InputError(f"{'--review' if review else '--recall'}: is for --redact; add it")
+    if pipe is not None and not given:
+        raise InputError(f"--pipe {pipe}: is for --counts and --redact; add one of them")
     labels = [label.strip() for label in (redact or "").split(",") if label.strip()]
     if redact is not None and not labels:
         raise InputError("--redact: name a label at least")
@@ -133,22 +140,19 @@ def annotate(
         raise InputError(f"--address {address}: is for --engine ray; add this option")
     reading = Reading(input_format, text_key, keep)
     paths, form = (Path(source), Path(target)), output_format
+    question: MakeQuestion | None = None
+    if counts is not None:
+        question = partial(Counting, name=pipe, path=counts)
+    elif labels:
+        form = resolve_format(paths[1], form)
+        if form != "jsonl":
+            raise InputError(f"--redact: writes JSON lines, not {form}; add --format jsonl")
+        question = partial(
+            Redacting, name=pipe, labels=labels, recall=recall, text_key=text_key, path=review
+        )
     annotating(
         lambda run: (
-            files.annotate(
-                model,
-                *paths,
-                reading,
-                form,
-                run,
-                scheme,
-                tokens,
-                counts,
-                labels,
-                recall,
-                review,
-                pipe,
-            )
+            files.annotate(model, *paths, reading, form, run, scheme, tokens, question)
             if engine == "local"
             else files.annotate_on_ray(model, source, target, reading, form, run, tokens, address)
         ),

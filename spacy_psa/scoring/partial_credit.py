@@ -6,8 +6,8 @@ one-to-one pairs of gold and predicted spans that get the most credit.
 """
 
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
@@ -140,12 +140,14 @@ def partial_credit(docs: Iterable[tuple[Iterable[Unit], Iterable[Unit]]]) -> dic
         pairs = [each for gold, own in docs for each in outcomes(gold, own, scheme)]
         kinds = Counter(each.kind for each in pairs)
         scores[scheme] = {
-            **_scores(pairs, lambda _: ""),
+            **_scores(
+                [each.credit for each in pairs if each.predicted],
+                [each.credit for each in pairs if each.gold],
+            ),
             **{kind: kinds[kind] for kind in KINDS},
             "per_type": _scores_by(pairs, lambda span: span[2]),
             "per_length": _scores_by(pairs, _length),
         }
-        del scores[scheme]["gold"]
     return scores
 
 
@@ -154,19 +156,24 @@ def _length(span: Unit) -> str:
     return str(tokens) if tokens < LONGEST else f"{LONGEST}+"
 
 
-def _scores_by(pairs: Sequence[Outcome], group: Callable[[Unit], str]) -> dict[str, dict[str, Any]]:
-    names = {group(span) for each in pairs for span in each[:2] if span}
-    return {name: _scores(pairs, group, name) for name in sorted(names)}
+def _scores_by(pairs: Iterable[Outcome], group: Callable[[Unit], str]) -> dict[str, dict[str, Any]]:
+    given, wanted = defaultdict[str, list[float]](list), defaultdict[str, list[float]](list)
+    for gold, predicted, credit in pairs:
+        if predicted:
+            given[group(predicted)].append(credit)
+        if gold:
+            wanted[group(gold)].append(credit)
+    return {
+        name: {**_scores(given[name], wanted[name]), "gold": len(wanted[name])}
+        for name in sorted({*given, *wanted})
+    }
 
 
-def _scores(
-    pairs: Sequence[Outcome], group: Callable[[Unit], Hashable], name: str = ""
-) -> dict[str, Any]:
-    given = [each.credit for each in pairs if each.predicted and group(each.predicted) == name]
-    wanted = [each.credit for each in pairs if each.gold and group(each.gold) == name]
+def _scores(given: Sequence[float], wanted: Sequence[float]) -> dict[str, float]:
+    """Compute precision, recall and F1 from the credits of predicted and of gold spans."""
     p = sum(given) / len(given) if given else 0.0
     r = sum(wanted) / len(wanted) if wanted else 0.0
-    return {"p": p, "r": r, "f": 2 * p * r / (p + r) if p + r else 0.0, "gold": len(wanted)}
+    return {"p": p, "r": r, "f": 2 * p * r / (p + r) if p + r else 0.0}
 
 
 def score_partial_credit(

@@ -155,6 +155,7 @@ def test_a_promise_that_cannot_be_given_is_one_error_and_changes_nothing(
         (["--redact", "PER", "--engine", "ray"], "--redact: is for --engine local"),
         (["--recall", 0.9], "--recall: is for --redact"),
         (["--review", "r.jsonl"], "--review: is for --redact"),
+        (["--pipe", "ner"], "--pipe ner: is for --counts and --redact"),
     ],
 )
 def test_a_redaction_that_is_not_possible_is_one_error_and_writes_nothing(
