@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 from spacy.language import Language
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Token
 from spacy.training import Example
 
 from spacy_psa.errors import InputError
@@ -249,7 +249,7 @@ def _instead(
     before, after = ({i for s, e, _ in spans for i in range(s, e)} for spans in (gone, new))
     # Both are about the same tokens: those in a span of only one of the two are O in the other.
     as_it_is = known.given(require=gone, allow=dict.fromkeys(sorted(after - before), OUTSIDE))
-    freed = dict.fromkeys(sorted(before - after), OUTSIDE)
+    freed: dict[int | Token, str] = dict.fromkeys(sorted(before - after), OUTSIDE)
     other = known.given(require=new, allow=freed, forbid=[span])
     kind: Kind = "bounds" if new else "invented"
     if [each[:2] for each in new] == [each[:2] for each in gone]:
