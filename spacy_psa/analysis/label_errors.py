@@ -3,7 +3,8 @@
 For entities and chunks, each annotated span g is compared with what the model would have in its
 place, given the rest of the annotation R: log odds = log P(best other | R) - log P(g | R). A span
 that the annotation lacks has P(s | R) against P(no span there | R). For tags, the two are the tag
-of a token and the most probable other one. For trees, R is empty, and the other is the best tree.
+of a token and the most probable other one. For trees and nested spans, R is empty, and the other is
+the best tree or set of spans.
 
 A model that has learned from the same annotation agrees with it, so use one that has not.
 """
@@ -13,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
+import numpy
 from spacy.language import Language
 from spacy.tokens import Doc, Token
 from spacy.training import Example
@@ -23,6 +25,7 @@ from spacy_psa.pipeline.chain.labeler import ChainLabeler
 from spacy_psa.pipeline.chain.spans import SpanLabeler
 from spacy_psa.pipeline.chain.tagger import CRFTagger
 from spacy_psa.pipeline.evidence import OUTSIDE, Node, cross
+from spacy_psa.pipeline.nested.spans import NestedSpanLabeler
 from spacy_psa.pipeline.parser.parser import ConstituencyParser
 from spacy_psa.pipeline.upstream import with_upstream
 from spacy_psa.sentences import document_batches, name_of_document, unannotated
@@ -112,7 +115,7 @@ def find_suspects(
 
     Args:
         nlp: a pipeline that has not learned from the docs.
-        name: the `crf_ner`, `crf_chunker`, `crf_tagger` or `constituency_parser` to ask.
+        name: the component of this package to ask.
         docs: annotated docs; they stay as they are.
         numbers: the numbers of the docs in their corpus; from 0 by default.
         every_label: whether the component must know all labels of the annotation; otherwise docs
@@ -123,7 +126,7 @@ def find_suspects(
         InputError: if the component does not know a label.
     """
     pipe: Any = nlp.get_pipe(name)
-    of_kind: Callable[..., list[Suspect]] = _constituents
+    of_kind: Callable[..., list[Suspect]] = _nodes
     if isinstance(pipe, ChainLabeler):
         of_kind = _spans if isinstance(pipe, SpanLabeler) else _tags
     if every_label:
@@ -300,19 +303,35 @@ def _tags(
     return suspects
 
 
-def _constituents(
-    pipe: ConstituencyParser, number: int, analyses: DocAnalyses, gold: list[Node], _: Example
+def _nodes(
+    pipe: ConstituencyParser | NestedSpanLabeler,
+    number: int,
+    analyses: DocAnalyses,
+    gold: list[Node],
+    example: Example,
 ) -> list[Suspect]:
-    """Compare a tree with the best one: each of its other constituents, and what it replaces."""
+    """Compare trees or nested spans with the best ones: each other node, and what it replaces.
+
+    A nested span also replaces one of its label that shares a bound with it.
+    """
     sentences: Any = analyses.sentences
-    best = [node for s in sentences for _, tree in s.scored(1) for node in tree]
-    p_of = dict(zip(gold, analyses.posterior(gold))) | {node[:3]: node.confidence for node in best}
-    new = [node[:3] for node in best if node[:3] not in gold]
-    gone = [node for node in gold if node not in {node[:3] for node in best}]
+    if isinstance(pipe, NestedSpanLabeler):
+        every = [node for s in sentences for node in s.kbest(1)[0][1]]
+        best = dict(zip(every, analyses.posterior(every)))
+        missing = pipe.store.gold(pipe.name, example)[1]
+    else:
+        tree = [node for s in sentences for _, tree in s.scored(1) for node in tree]
+        best = {node[:3]: node.confidence for node in tree}
+        missing = numpy.zeros(len(example.predicted), dtype=bool)
+    p_of = dict(zip(gold, analyses.posterior(gold))) | best
+    new = [node for node in best if node not in gold and not missing[slice(*node[:2])].any()]
+    gone = [node for node in gold if node not in best]
     suspects = []
     for node in sorted(new, key=lambda node: -p_of[node]):
         same = [each for each in gone if each[:2] == node[:2]]
         crossed = [each for each in gone if cross(*sorted((each, node)))]
+        if isinstance(pipe, NestedSpanLabeler) and not crossed:
+            crossed = [g for g in gone if g[2] == node[2] and (g[0] == node[0] or g[1] == node[1])]
         replaced = same[:1] or crossed
         gone = [each for each in gone if each not in replaced]
         kind: Kind = "type" if same else "bounds" if crossed else "missed"

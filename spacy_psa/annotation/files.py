@@ -31,7 +31,7 @@ from spacy_psa.annotation.writers import (
     resolve_format,
 )
 from spacy_psa.errors import InputError
-from spacy_psa.loading import confident_pipe, find_pipe, load_pipeline
+from spacy_psa.loading import find_pipe, load_pipeline
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -229,10 +229,16 @@ def _no_sentence(source: Path) -> str:
 def draw_spans(
     model: str, source: Path, target: Path, reading: Reading, run: Run, pipe: str | None = None
 ) -> Summary:
-    """Draw the spans of a `crf_ner` or `crf_chunker` with their probabilities, as HTML."""
+    """Draw the spans of a component with their probabilities, as HTML; nested ones as lines."""
+    from spacy_psa.pipeline.chain.spans import SpanLabeler
+    from spacy_psa.pipeline.nested.spans import NestedSpanLabeler
+
     check_source(source, reading.format)
     nlp = load_pipeline(model, run.gpu_id)
-    writing = open_confidence_page(target, confident_pipe(nlp, pipe))
+    kinds = SpanLabeler, NestedSpanLabeler
+    drawn = find_pipe(nlp, pipe, kinds, "crf_ner, crf_chunker or crf_spans")
+    drawn.confidence = True
+    writing = open_confidence_page(target, drawn)
     return annotate_file(lambda: nlp, open_source(source, reading), writing, run)
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc, Span
 
     from spacy_psa.pipeline.chain.spans import SpanLabeler
+    from spacy_psa.pipeline.nested.spans import NestedSpanLabeler
 
 Encode = Callable[["Doc"], Any]
 """Makes the data to write of a document; the function and the data can be pickled."""
@@ -437,7 +438,9 @@ NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 @contextmanager
-def open_confidence_page(path: Path, pipe: "SpanLabeler") -> Iterator[HtmlWriter]:
+def open_confidence_page(
+    path: Path, pipe: "SpanLabeler | NestedSpanLabeler"
+) -> Iterator[HtmlWriter]:
     """Open a page of the spans of a component with their probabilities, as `open_writer` does."""
     with open_output(path) as stream:
         page = HtmlWriter(stream, ConfidenceView(pipe), f"Confidence of {pipe.name}")
@@ -448,10 +451,13 @@ def open_confidence_page(path: Path, pipe: "SpanLabeler") -> Iterator[HtmlWriter
 class ConfidenceView:
     """Draws the spans of a component as displaCy does, with labels such as "PER 0.97"."""
 
-    def __init__(self, pipe: "SpanLabeler") -> None:
-        self.key = pipe.name
-        self.colours = {label: PALETTE[i % len(PALETTE)] for i, label in enumerate(pipe.labels)}
-        self.overlapping = pipe.decode == "threshold"
+    def __init__(self, pipe: "SpanLabeler | NestedSpanLabeler") -> None:
+        labels = pipe._span_labels
+        self.colours = {label: PALETTE[i % len(PALETTE)] for i, label in enumerate(labels)}
+        # The group of nested spans has their scores; for other spans, it is a group of its own.
+        key: str | None = getattr(pipe, "spans_key", None)
+        self.key = key or pipe.name
+        self.overlapping = key is not None or pipe.decode == "threshold"
 
     def __call__(self, doc: "Doc") -> str:
         from spacy_psa.pipeline.written import spans_now

@@ -1,4 +1,4 @@
-"""`spacy-psa visualize`: entities as an HTML page, constituency trees as pictures."""
+"""`spacy-psa visualize`: entities and spans as an HTML page, constituency trees as pictures."""
 
 from pathlib import Path
 from typing import Annotated
@@ -23,20 +23,18 @@ def ents(
     target: Annotated[
         Path, typer.Argument(metavar="OUTPUT.html", help='Page to write; "-" for stdout.')
     ],
-    pipe: Annotated[
-        str | None, typer.Option(help="Name of the crf_ner or crf_chunker, if there are several.")
-    ] = None,
+    pipe: Annotated[str | None, typer.Option(help="Name of the component, if several fit.")] = None,
     input_format: Format = "auto",
     batch_size: BatchSize = 256,
     text_key: TextKey = "text",
     skip_bad: SkipBad = False,
     gpu_id: Gpu = -1,
 ) -> None:
-    """Draw entities or chunks with their probabilities.
+    """Draw entities, chunks or nested spans with their probabilities.
 
-    Reads the same INPUT as `annotate`. Writes an HTML page that needs no other files. If the config
-    of the pipeline has decode = "threshold", all spans above the threshold are drawn, also
-    overlapping ones.
+    Reads the same INPUT as `annotate`. Writes an HTML page that needs no other files. Nested spans
+    are lines below the text, in displaCy's span style. If the config of the pipeline has decode =
+    "threshold", all spans above the threshold are drawn, also overlapping ones.
 
     \b
     Example:

@@ -24,12 +24,9 @@ from spacy_psa.corpora.docbin import check_docbin_path, read_docbin, write_docbi
 from spacy_psa.errors import InputError
 from spacy_psa.laboratory.cross_fit import Fold, train_folds
 from spacy_psa.loading import find_pipe, load_pipeline
-from spacy_psa.pipeline.chain.labeler import ChainLabeler
-from spacy_psa.pipeline.parser.parser import ConstituencyParser
+from spacy_psa.pipeline.component import StructuredPipe
 
-ASKED = (ChainLabeler, ConstituencyParser)
-"""The components whose annotation is asked about."""
-FACTORIES = "crf_ner, crf_chunker, crf_tagger or constituency_parser"
+FACTORIES = "crf_ner, crf_spans, crf_chunker, crf_tagger or constituency_parser"
 SIDES = ("annotated", "proposed")
 
 
@@ -63,7 +60,7 @@ def find_errors(
     models = folds(docs)
     for numbers, model in models:
         nlp = load_pipeline(str(model), gpu_id)
-        pipe = find_pipe(nlp, name, ASKED, FACTORIES)
+        pipe = find_pipe(nlp, name, StructuredPipe, FACTORIES)
         of_fold = [docs[i] for i in numbers]
         whole, shown = len(models) == 1, partial(watch, what="documents")
         suspects, failed, bare = find_suspects(nlp, pipe.name, of_fold, numbers, whole, shown)

@@ -2,7 +2,7 @@
 
 import pytest
 import spacy
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc, DocBin, Span
 from thinc.api import Adam
 
 from spacy_psa.analysis.corrections import correct, layer_of, make_rows
@@ -16,6 +16,7 @@ from spacy_psa.analysis.label_errors import (
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.chain_analyses import ChainSentence
 from tests.helpers.analyses import enumerate_doc
+from tests.helpers.nested_pipelines import deep_pipeline
 from tests.helpers.parsers import make_parser, train_parser, tree_examples
 from tests.helpers.pipelines import entities, make_examples, make_nlp, random_nlp, spans_of, train
 from tests.helpers.tasks import make_task_nlp, train_tasks
@@ -32,6 +33,14 @@ def trained():
 @pytest.fixture
 def docs(trained):
     return [example.reference for example in make_examples(trained)]
+
+
+@pytest.fixture(scope="module")
+def deep(tmp_path_factory):
+    """A pipeline that knows nested spans by heart, and its gold docs."""
+    path = tmp_path_factory.mktemp("deep") / "gold.spacy"
+    nlp = deep_pipeline(path)
+    return nlp, list(DocBin().from_disk(path).get_docs(nlp.vocab))
 
 
 def put(doc, *ents):
@@ -160,6 +169,29 @@ def test_trees_are_compared_with_the_best():
     assert (first.doc, first.kind, first.proposed) == (0, "missed", [gone])
     correct(docs, make_rows([first], layer_of(pipe), docs))
     assert sorted(spans_of(docs[0].spans["constituents"])) == before
+
+
+@pytest.mark.parametrize(
+    ("kind", "gone", "damaged"),
+    [
+        ("missed", (2, 6, "ORG"), []),
+        ("type", (2, 8, "ORG"), [(2, 8, "LOC")]),
+        ("bounds", (2, 9, "PER"), [(1, 9, "PER")]),
+        ("bounds", (5, 6, "LOC"), [(5, 7, "LOC")]),
+        ("invented", None, [(6, 8, "PER")]),
+    ],
+)
+def test_nested_spans_are_compared_with_the_best(deep, kind, gone, damaged):
+    nlp, docs = deep
+    pipe, doc = nlp.get_pipe("crf_spans"), docs[-1].copy()
+    before = spans_of(doc.spans["sc"])
+    doc.spans["sc"] = [Span(doc, *node) for node in before if node != gone] + [
+        Span(doc, *node) for node in damaged
+    ]
+    (first, *_) = ranked(find_suspects(nlp, "crf_spans", [doc]).suspects, pipe, [doc])
+    assert (first.kind, first.annotated, first.proposed) == (kind, damaged, [gone] if gone else [])
+    correct([doc], make_rows([first], layer_of(pipe), [doc]))
+    assert sorted(spans_of(doc.spans["sc"])) == sorted(before)
 
 
 def test_what_cannot_be_asked_about_is_an_error(trained, docs):

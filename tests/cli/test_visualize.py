@@ -12,6 +12,7 @@ from spacy.tokens import Doc, DocBin
 
 from spacy_psa.annotation.writers import PALETTE
 from tests.helpers.commands import assert_one_error, command
+from tests.helpers.nested_pipelines import DEEP, deep_pipeline
 from tests.helpers.pipelines import TEXTS, make_examples, make_nlp, small_model, train
 
 run = command("visualize", "ents")
@@ -104,6 +105,18 @@ def test_chunks_are_drawn_by_the_name_of_their_component(text, tmp_path):
     assert "--pipe ner or phrases" in result.stderr
 
 
+def test_nested_spans_are_lines_below_the_text_with_their_probabilities(tmp_path):
+    nlp = deep_pipeline()
+    nlp.to_disk(tmp_path / "model")
+    (tmp_path / "in.txt").write_text(DEEP)
+    assert run(tmp_path / "model", tmp_path / "in.txt", tmp_path / "out.html").exit_code == 0
+    source = (tmp_path / "out.html").read_text(encoding="utf8")
+    group = nlp(DEEP).spans["sc"]
+    assert len(group) == 5
+    for span, score in zip(group, group.attrs["scores"]):
+        assert f"{span.label_}\N{NO-BREAK SPACE}{score:.2f}" in source
+
+
 def test_json_lines_and_stdin_are_read(trained_path, tmp_path):
     line = json.dumps({"body": "Babbage wrote to Mary Anne Evans ."})
     target = tmp_path / "out.html"
@@ -125,7 +138,7 @@ def test_bad_input_gives_one_line_and_no_page(trained_path, tmp_path):
     for arguments, reason in [
         ((trained_path, tmp_path / "none.txt"), "no such file"),
         ((trained_path, tmp_path / "bad.jsonl"), "bad.jsonl:1"),
-        ((tmp_path / "bare", tmp_path / "bad.jsonl"), "no crf_ner or crf_chunker"),
+        ((tmp_path / "bare", tmp_path / "bad.jsonl"), "no crf_ner, crf_chunker or crf_spans"),
     ]:
         result = run(*arguments, target)
         assert_one_error(result, reason)

@@ -191,6 +191,11 @@ class NestedSpanLabeler(SentenceLabeler):
         """The span group of the spans."""
         return self.store.spans_key
 
+    @property
+    def layers(self) -> Layers:
+        """Whether spans are in "one" layer, or each "label" has its own."""
+        return self._layers
+
     def _check_others(self, others: Iterable[Any]) -> None:
         for other in others:
             if getattr(other, "spans_key", None) == self.spans_key:

@@ -41,8 +41,8 @@ def compare(
     difference, confusion, calibration, F1 by length and by words seen in training, and every error
     in its sentence, with the probabilities of the gold and the predicted spans.
 
-    Entities, chunks and tags can be compared. spaCy's own components can as well; they have no
-    probabilities.
+    Entities, chunks, nested spans and tags can be compared. spaCy's own components can as well;
+    they have no probabilities.
 
     \b
     Example:

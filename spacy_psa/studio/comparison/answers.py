@@ -12,6 +12,7 @@ from spacy.training import Example
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.labeler import ChainLabeler
 from spacy_psa.pipeline.chain.spans import same_tokens
+from spacy_psa.pipeline.nested.spans import NestedSpanLabeler
 from spacy_psa.scoring.result import read_examples
 from spacy_psa.sentences import document_batches, unannotated
 from spacy_psa.studio.comparison.units import Component, Gold, Unit
@@ -35,7 +36,7 @@ class Answers:
         self.component = component
         self.units: list[Unit] = []
         """The predicted units of all batches so far."""
-        self.has_posteriors = isinstance(component.pipe, ChainLabeler)
+        self.has_posteriors = isinstance(component.pipe, ChainLabeler | NestedSpanLabeler)
         self._nlp = nlp
         self._gold = gold
         self._before = nlp.pipe_names[: nlp.pipe_names.index(component.name)]
@@ -78,10 +79,10 @@ class Answers:
             if begin <= unit[0] < end:
                 by_doc[bisect(starts, unit[0]) - 1].append(unit)
         moved = [[(s - at, e - at, label) for s, e, label in u] for u, at in zip(by_doc, starts)]
-        values = []
+        known, values = set(pipe._span_labels), []
         for analyses, units in zip(pipe.analyses(docs), moved, strict=True):
-            sure = iter(analyses.posterior(unit for unit in units if unit[2] in pipe.labels))
-            values.append([next(sure) if unit[2] in pipe.labels else 0.0 for unit in units])
+            sure = iter(analyses.posterior(unit for unit in units if unit[2] in known))
+            values.append([next(sure) if unit[2] in known else 0.0 for unit in units])
         pairs = zip(by_doc, values, strict=True)
         return {unit: p for units, row in pairs for unit, p in zip(units, row, strict=True)}
 

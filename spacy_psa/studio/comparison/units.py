@@ -16,6 +16,7 @@ from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.labeler import ChainLabeler
 from spacy_psa.pipeline.chain.spans import SpanLabeler
 from spacy_psa.pipeline.chain.tagger import CRFTagger
+from spacy_psa.pipeline.nested.spans import NestedSpanLabeler
 from spacy_psa.pipeline.parser.parser import ConstituencyParser
 from spacy_psa.sentences import sentence_bounds
 
@@ -25,11 +26,11 @@ ASSIGNED = {"doc.ents": "entities", "token.tag": "tags"}
 
 
 class Units(NamedTuple):
-    """A kind of units ("entities", "chunks" or "tags") and where a doc has them."""
+    """A kind of units ("entities", "chunks", "spans" or "tags") and where a doc has them."""
 
     kind: str
     key: str = ""
-    """The key of `doc.spans`, for chunks."""
+    """The key of `doc.spans`, for chunks and spans, which may overlap."""
 
     def of(self, doc: Doc) -> list[Unit]:
         """List the units of a doc, in order."""
@@ -120,12 +121,12 @@ def find_component(
     """
     every = [Component(key, pipe, u) for key, pipe in nlp.pipeline if (u := _units(nlp, key, pipe))]
     fitting = [each for each in every if kind in (None, each.units.kind)]
-    fitting.sort(key=lambda each: not isinstance(each.pipe, ChainLabeler))
+    fitting.sort(key=lambda each: not isinstance(each.pipe, ChainLabeler | NestedSpanLabeler))
     named = [each for each in fitting if each.name == name]
     if not (named or fitting) or (name is not None and not named and kind is None):
-        wanted = (
-            f"--component {name}" if name and kind is None else kind or "entities, chunks, tags"
-        )
+        wanted = kind or "entities, chunks, spans, tags"
+        if name and kind is None:
+            wanted = f"--component {name}"
         names = ", ".join(each.name for each in every) or "(none)"
         raise InputError(
             f"{model}: no component for {wanted}; the components that can be compared are {names}"
@@ -147,5 +148,9 @@ def _units(nlp: Language, name: str, pipe: Any) -> Units | None:
         return Units("tags")
     if isinstance(pipe, ConstituencyParser):  # it assigns tags only if it has a tag head
         return Units("tags") if pipe.tags else None
+    if isinstance(pipe, NestedSpanLabeler):
+        return Units("spans", pipe.spans_key)
     assigned = nlp.get_pipe_meta(name).assigns
+    if "doc.spans" in assigned and hasattr(pipe, "key"):  # spaCy's spancat and span_ruler
+        return Units("spans", pipe.key)
     return next((Units(kind) for key, kind in ASSIGNED.items() if key in assigned), None)

@@ -12,8 +12,10 @@ from spacy.tokens import Doc
 
 from spacy_psa.analysis.attention import View
 from spacy_psa.pipeline.analyses import DocAnalyses, best_sums
-from spacy_psa.pipeline.chain.labeler import ChainLabeler
-from spacy_psa.pipeline.chain.spans import SpanLabeler
+from spacy_psa.pipeline.chain.tagger import CRFTagger
+from spacy_psa.pipeline.component import StructuredPipe
+from spacy_psa.pipeline.nested.places import places
+from spacy_psa.pipeline.nested.spans import NestedSpanLabeler
 from spacy_psa.pipeline.parser.constituents import bracketed
 from spacy_psa.pipeline.parser.parser import ConstituencyParser
 from spacy_psa.pipeline.parser.trees import TreeSentence
@@ -93,12 +95,12 @@ def rows_of(
     return rows
 
 
-def _sentence(pipe: ChainLabeler, parts: Sequence[Any], k: int) -> Row:
+def _sentence(pipe: StructuredPipe, parts: Sequence[Any], k: int) -> Row:
     """Answer for a sentence of the page."""
     ranked = [part.kbest(k) for part in parts]
     items = [[_items(pipe, part, names) for _, names in own] for part, own in zip(parts, ranked)]
     scores = [numpy.array([log_prob for log_prob, _ in own]) for own in ranked]
-    entropies = [_entropies(part.marginals).round(4).tolist() for part in parts]
+    entropies = [_entropies(pipe, part).round(4).tolist() for part in parts]
     return {
         "entropy": sum((part.entropy for part in parts), 0.0),
         "entropies": [*chain.from_iterable(entropies)],
@@ -112,17 +114,31 @@ def _sentence(pipe: ChainLabeler, parts: Sequence[Any], k: int) -> Row:
     }
 
 
-def _items(pipe: ChainLabeler, part: Any, names: list[Any]) -> list[Any]:
+def _items(pipe: StructuredPipe, part: Any, names: list[Any]) -> list[Any]:
     """List the spans or tags of an analysis, with the probability of each."""
-    if not isinstance(pipe, SpanLabeler):
+    if isinstance(pipe, CRFTagger):
         names = [(i, i + 1, tag) for i, tag in enumerate(names, start=part.start)]
     return [[*span, round(part.posterior(*span), 5)] for span in names]
 
 
-def _entropies(marginals: Any) -> Any:
-    """Compute the entropy of the tag of each token, in bits."""
-    logs = numpy.log2(marginals, out=numpy.zeros_like(marginals), where=marginals > 0)
-    return abs(-(marginals * logs).sum(1))
+def _entropies(pipe: StructuredPipe, part: Any) -> Any:
+    """Compute the entropy of the tag of each token, in bits.
+
+    For nested spans, it is that of the most doubtful span which begins or ends at the token.
+    """
+    if not isinstance(pipe, NestedSpanLabeler):
+        return abs(_bits(part.marginals).sum(1))
+    chances = part.marginals.clip(0, 1)
+    doubts = (_bits(chances) + _bits(1 - chances)).max(1, initial=0)
+    start, end = places(part.end - part.start, pipe._longest)
+    bits = numpy.zeros(part.end - part.start)
+    for token in (start, end - 1):
+        numpy.maximum.at(bits, token, doubts)
+    return bits
+
+
+def _bits(chances: Any) -> Any:
+    return -chances * numpy.log2(chances, out=numpy.zeros_like(chances), where=chances > 0)
 
 
 def _together(parts: list[list[Row]], k: int) -> list[Row]:

@@ -17,17 +17,20 @@ from spacy_psa.pipeline.chain.extensions import register
 from spacy_psa.pipeline.chain.labeler import ChainLabeler
 from spacy_psa.pipeline.chain.spans import SpanLabeler
 from spacy_psa.pipeline.chain.tagger import CRFTagger
+from spacy_psa.pipeline.component import StructuredPipe
+from spacy_psa.pipeline.nested.spans import NestedSpanLabeler
 from spacy_psa.pipeline.parser.parser import ConstituencyParser
 from spacy_psa.sentences import Bounds, sentence_bounds, sentence_starts
 from spacy_psa.studio.active_learning.tokens import Tokens
 from spacy_psa.studio.server.analysis import Evidence, answer, attention_rows
 
 KEPT = 8  # texts whose scores are kept
+LABELERS = ChainLabeler, NestedSpanLabeler
 Row = dict[str, Any]
 
 
 class _Scored(NamedTuple):
-    """A text that the chain components have scored, without a doc: docs end with their zone."""
+    """A text that all but parsers have scored, without a doc: docs end with their zone."""
 
     tokens: Tokens
     analyses: dict[str, DocAnalyses]
@@ -43,7 +46,7 @@ class ServedModel:
     def replace(self, nlp: Language) -> None:
         """Serve this pipeline; its components of this package write confidences from now on."""
         for _, pipe in nlp.pipeline:
-            if isinstance(pipe, (ChainLabeler, ConstituencyParser)):
+            if isinstance(pipe, StructuredPipe):
                 register()
                 pipe.confidence = True
         self.nlp = nlp
@@ -56,9 +59,7 @@ class ServedModel:
         for name, pipe in self.nlp.pipeline:
             kind = _kind(pipe)
             if kind:
-                labels = list(pipe.labels)  # type: ignore[attr-defined]
-                if kind == "trees":
-                    labels = sorted({part for label in labels for part in label.split()})
+                labels = list(pipe._span_labels)  # type: ignore[attr-defined]
                 rows.append({"name": name, "kind": kind, "labels": labels})
         return rows
 
@@ -162,7 +163,7 @@ class ServedModel:
     def scored(
         self, text: str | Tokens, *, keep: bool = True
     ) -> Iterator[tuple[Doc, dict[str, DocAnalyses]]]:
-        """Open a text with the analyses of each chain component; they end with the block.
+        """Open a text with the analyses of all components but parsers; they end with the block.
 
         `keep` keeps the scores for the next question.
         """
@@ -178,11 +179,11 @@ class ServedModel:
         doc = self.nlp.make_doc(text) if isinstance(text, str) else text.doc(self.nlp.vocab)
         analyses, starts = {}, []
         shown = [name for name, pipe in self.nlp.pipeline if _kind(pipe)]
-        labelers = [name for name, pipe in self.nlp.pipeline if isinstance(pipe, ChainLabeler)]
+        labelers = [name for name, pipe in self.nlp.pipeline if isinstance(pipe, LABELERS)]
         for name, pipe in self.nlp.pipeline:
             if name in shown:
                 starts.append(sentence_starts(doc))
-            if isinstance(pipe, ChainLabeler):
+            if isinstance(pipe, LABELERS):
                 (analyses[name],) = pipe.analyses([doc])
                 labelers.remove(name)
             if name in shown[-1:]:  # The components after the last of them change nothing there.
@@ -235,6 +236,8 @@ def shown_tokens(doc: Doc, number: int, bounds: tuple[int, int]) -> Row:
 
 def _kind(pipe: Any) -> str:
     """Find the form in which the page shows a component; empty if it does not."""
+    if isinstance(pipe, NestedSpanLabeler):
+        return "layers" if pipe.layers == "label" else "nested"
     for kind, of in (("spans", SpanLabeler), ("tags", CRFTagger), ("trees", ConstituencyParser)):
         if isinstance(pipe, of):
             return kind

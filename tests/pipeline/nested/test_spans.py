@@ -18,43 +18,10 @@ from spacy_psa.errors import InputError
 from spacy_psa.pipeline.coverage import Coverage
 from spacy_psa.pipeline.distillation import Teacher, learn_from
 from tests.helpers.nested import nested_sets
+from tests.helpers.nested_pipelines import SENTENCES, example, make, nodes, train
 from tests.helpers.paths import CONFIGS
 from tests.helpers.pipelines import parameters, randomize
 from tests.helpers.tasks import task_model
-
-SENTENCES = [
-    ("University of Oslo", [(0, 3, "ORG"), (2, 3, "LOC")]),
-    ("the Bank of England head office", [(0, 6, "ORG"), (0, 4, "ORG"), (3, 4, "LOC")]),
-    ("Ada left", [(0, 1, "PER")]),
-    ("nobody came", []),
-]
-
-
-def make(**settings):
-    nlp = spacy.blank("en")
-    nlp.add_pipe("crf_spans", config={"model": task_model("spans"), **settings})
-    return nlp
-
-
-def example(nlp, text, spans, *, key="sc", starts=None, **groups):
-    words = text.split()
-    reference = Doc(nlp.vocab, words=words, sent_starts=starts)
-    for name, nodes in {key: spans, **groups}.items():
-        reference.spans[name] = [Span(reference, *node) for node in nodes]
-    return Example(Doc(nlp.vocab, words=words, sent_starts=starts), reference)
-
-
-def train(nlp, examples, steps=40):
-    fix_random_seed(0)
-    optimizer = nlp.initialize(lambda: examples)
-    optimizer.learn_rate = 0.02
-    for _ in range(steps):
-        losses = nlp.update(examples, sgd=optimizer)
-    return losses["crf_spans"]
-
-
-def nodes(doc, key="sc"):
-    return [(span.start, span.end, span.label_) for span in doc.spans[key]]
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from spacy_psa.studio.comparison.comparison import Comparison
 from spacy_psa.studio.comparison.units import find_component, read_gold
 from tests.helpers.analyses import enumerate_doc
 from tests.helpers.compared import FIRST, GOLD, SECOND, compared, rules, write_gold
+from tests.helpers.nested_pipelines import deep_pipeline
 from tests.helpers.pipelines import (
     MARKED,
     entities,
@@ -257,3 +258,21 @@ def test_batches_change_nothing(tmp_path, trained, monkeypatch):
 def test_only_one_or_two_models_are_compared(gold, count):
     with pytest.raises(InputError, match="one or two can be compared"):
         Comparison({str(i): rules(FIRST) for i in range(count)}, gold)
+
+
+def test_nested_spans_are_compared_with_those_of_spancat(tmp_path):
+    gold = tmp_path / "gold.spacy"
+    ours, theirs = deep_pipeline(gold), spacy.blank("en")
+    ruler = theirs.add_pipe("span_ruler", config={"spans_key": "sc"})
+    ruler.add_patterns([{"label": "LOC", "pattern": "Oslo"}, {"label": "ORG", "pattern": "Bank"}])
+    report = compared({"ours": ours, "theirs": theirs}, gold)
+    assert report["units"] == "spans"
+    counts = [model["counts"] for model in report["scores"][0]["models"]]
+    assert counts == [[11, 11, 11], [1, 3, 11]]
+    assert [model["posteriors"] for model in report["models"]] == [True, False]
+    pipe = ours.get_pipe("crf_spans")
+    for error in report["errors"]:
+        words = [word for word, _ in report["sentences"][error["sentence"]]["tokens"]]
+        (analyses,) = pipe.analyses([Doc(ours.vocab, words=words)])
+        wanted = analyses.posterior(tuple(unit) for unit in error["units"])
+        assert error["posteriors"] == [pytest.approx(wanted, abs=1e-6), None]

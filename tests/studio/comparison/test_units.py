@@ -63,6 +63,13 @@ def test_a_component_that_is_not_there_is_an_error_that_names_the_others(nlp, na
         find_component("m", nlp, name, kind)
 
 
+@pytest.mark.parametrize("factory", ["crf_spans", "spancat", "span_ruler"])
+def test_components_of_spans_are_found_with_their_key(factory):
+    nlp = spacy.blank("en")
+    nlp.add_pipe(factory, config={"spans_key": "own"})
+    assert find_component("m", nlp, None).units == Units("spans", "own")
+
+
 def test_overlapping_spans_are_refused(trained):
     trained.get_pipe("ner").decode = "threshold"
     with pytest.raises(InputError, match='decode = "threshold"'):

@@ -11,6 +11,7 @@ from spacy_psa.studio.server.compare import compare_view
 from spacy_psa.studio.server.compare_file import comparison_page
 from spacy_psa.studio.server.models import ServedModel
 from tests.helpers.compared import GOLD, compared, rules, write_gold
+from tests.helpers.nested_pipelines import deep_pipeline
 from tests.helpers.pipelines import MARKED
 from tests.helpers.serving import running
 
@@ -204,3 +205,17 @@ def test_one_model_without_probabilities_is_shown_as_well(open_report, gold, tmp
     assert "no training data was given" in page.inner_text("#comparison")
     assert page.locator("#who").count() == page.locator(".posteriors").count() == 0
     assert count(page) == len(report["errors"])
+
+
+def test_nested_units_are_boxes_inside_each_other(open_report, tmp_path):
+    gold = tmp_path / "gold.spacy"
+    deep_pipeline(gold)
+    ruler = (nlp := spacy.blank("en")).add_pipe("span_ruler", config={"spans_key": "sc"})
+    ruler.add_patterns([{"label": "LOC", "pattern": "England head"}])
+    page = open_report(compared({"rules": nlp}, gold), tmp_path)
+    page.fill("#find", "staff")
+    case = page.locator("#errors article").first
+    line = case.locator(".line").first
+    assert line.locator(".span").count() == 5
+    assert line.locator(".span .span .span .span").count() == 1
+    assert line.locator(".words").inner_text().startswith("AdaPER saw the Bank of EnglandLOCORG")

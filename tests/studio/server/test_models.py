@@ -1,5 +1,6 @@
 """The page shows what the pipeline computes, with all that a parser reads on a doc."""
 
+import itertools
 import math
 
 import numpy
@@ -11,6 +12,7 @@ from spacy_psa.analysis.attention import inspect
 from spacy_psa.errors import InputError
 from spacy_psa.studio.server.analysis import Evidence
 from spacy_psa.studio.server.models import ServedModel
+from tests.helpers.nested_pipelines import DEEP, deep_pipeline
 from tests.helpers.parsers import (
     chart_model,
     make_listening_parser,
@@ -25,6 +27,7 @@ from tests.helpers.pipelines import (
     random_nlp,
     randomize,
     small_model,
+    spans_of,
     train,
 )
 
@@ -252,3 +255,38 @@ def test_attention_over_several_sentences_of_a_component_is_within_each():
     (layer, *_) = inspect(nlp.get_pipe("psa"), [set_boundaries(nlp.make_doc(TEXT))])[1].layers
     assert numpy.allclose(weights[6:, 6:], layer.attention, atol=1e-3)
     assert row["gate"][6:] == pytest.approx(layer.gate.mean(1).tolist())
+
+
+@pytest.mark.parametrize("layers", ["one", "label"])
+def test_nested_spans_are_shown_as_their_component_finds_them(layers):
+    nlp = deep_pipeline(layers=layers, unfitting="drop")
+    pipe = nlp.get_pipe("crf_spans")
+    model = ServedModel("m", nlp)
+    (component,) = model.components
+    assert component["kind"] == {"one": "nested", "label": "layers"}[layers]
+    assert component["labels"] == ["LOC", "ORG", "PER"]
+    (sentence,) = model.analyse(DEEP, [], None, k=3)["sentences"]
+    answer = sentence["components"]["crf_spans"]
+    (analyses,) = pipe.analyses([nlp.make_doc(DEEP)])
+    for shown, (log_prob, spans) in zip(answer["analyses"], analyses.kbest(3), strict=True):
+        assert shown["probability"] == pytest.approx(math.exp(log_prob))
+        assert [tuple(item[:3]) for item in shown["items"]] == spans_of(spans)
+        sure = [item[3] for item in shown["items"]]
+        assert sure == pytest.approx(analyses.posterior(spans), abs=1e-5)
+    n, doubts = len(nlp.make_doc(DEEP)), numpy.zeros(len(nlp.make_doc(DEEP)))
+    for start, end in itertools.combinations(range(n + 1), 2):
+        for p in analyses.posterior((start, end, label) for label in component["labels"]):
+            doubt = -p * math.log2(p or 1) - (1 - p) * math.log2(1 - p or 1)
+            doubts[[start, end - 1]] = numpy.maximum(doubts[[start, end - 1]], doubt)
+    assert answer["entropies"] == pytest.approx(doubts.tolist(), abs=1e-4)
+
+
+def test_evidence_on_nested_spans_counts():
+    model = ServedModel("m", deep_pipeline())
+    known = Evidence(component="crf_spans", start=5, end=7, label="ORG")
+    (shown,) = model.analyse(DEEP, [known], None, k=1)["sentences"]
+    spans = [tuple(item[:3]) for item in shown["components"]["crf_spans"]["analyses"][0]["items"]]
+    assert (5, 7, "ORG") in spans and (2, 6, "ORG") not in spans
+    assert 0 < shown["components"]["crf_spans"]["evidence"] < 1
+    with pytest.raises(InputError, match="cross"):
+        model.analyse(DEEP, [known, known.model_copy(update={"start": 4, "end": 6})], None, k=1)

@@ -7,7 +7,11 @@ from playwright.sync_api import expect
 from spacy.lang.en.examples import sentences
 
 from spacy_psa.pipeline.coverage import Coverage
+from spacy_psa.studio.server.app import create_app
+from spacy_psa.studio.server.models import ServedModel
+from tests.helpers.nested_pipelines import DEEP, deep_pipeline
 from tests.helpers.served import TEXT
+from tests.helpers.serving import running
 
 HTML = "<img src=x onerror=\"document.title='bad'\"> <b>Ada</b> met <script>alert(1)</script> Evans"
 
@@ -217,3 +221,75 @@ def test_a_long_text_is_asked_for_where_it_is_seen(page):
     page.locator("#menu").get_by_role("button", name="Nothing here").click()
     page.wait_for_selector(".chips button")
     assert last.locator(".chips button").count() == 1
+
+
+# Nested spans
+
+
+@pytest.fixture(scope="module")
+def deep():
+    """The address of a server whose model finds spans of depth 4."""
+    with running(create_app([ServedModel("deep", deep_pipeline())])) as address:
+        yield address
+
+
+@pytest.fixture
+def boxes(open_page, deep):
+    """The page with `DEEP`, in a narrow window as well as in a wide one."""
+    page = open_page(deep, "#model option")
+    analyse(page, DEEP)
+    return page
+
+
+BOXES = """spans => spans.map(span => {
+    const { left, top, right, bottom } = span.getBoundingClientRect();
+    const name = span.querySelector(":scope > .name");
+    const own = name.getBoundingClientRect();
+    const centre = [(own.left + own.right) / 2, (own.top + own.bottom) / 2];
+    const seen = name.contains(document.elementFromPoint(...centre));
+    const outer = spans.indexOf(span.parentElement.closest(".span"));
+    return { left, top, right, bottom, seen, outer };
+})"""
+
+
+def test_nested_boxes_lie_inside_each_other_and_show_their_labels(boxes, shoot):
+    shown = boxes.locator(".span").evaluate_all(BOXES)
+    assert [box["outer"] for box in shown] == [-1, -1, 1, 2, 3]
+    for box in shown:
+        assert box["seen"]
+        if box["outer"] >= 0:
+            outer = shown[box["outer"]]
+            assert outer["top"] + 2 <= box["top"] and box["bottom"] + 2 <= outer["bottom"]
+            assert outer["left"] <= box["left"] and box["right"] + 2 <= outer["right"]
+    words = boxes.locator(".words").bounding_box()
+    assert min(box["top"] for box in shown) >= words["y"]
+    assert max(box["bottom"] for box in shown) <= words["y"] + words["height"]
+    assert boxes.locator(".words").text_content().startswith("AdaPER ")
+    shoot(boxes, "nested")
+
+
+def test_each_nested_box_can_be_clicked(boxes, shoot):
+    names = boxes.locator(".span > .name")
+    for number, text in [(4, "the Bank of England head office staff"), (1, "England")]:
+        names.nth(number).click()
+        expect(boxes.locator("#menu p")).to_have_text(text)
+        boxes.keyboard.press("Escape")
+    names.nth(3).click()  # inner labels come first
+    boxes.get_by_role("button", name="Wrong: not ORG").click()
+    expect(boxes.locator(".chips button")).to_have_text(
+        "the Bank of England head office is not ORG ×"
+    )
+    expect(boxes.locator(".span")).to_have_count(4)
+
+
+def test_evidence_stays_unless_another_span_crosses_it(boxes, drag, shoot):
+    words = boxes.locator(".word")
+    chips = boxes.locator(".chips button")
+    for first, last, wanted in [(2, 8, 1), (3, 5, 2), (4, 6, 2)]:
+        drag(boxes, words, first, last)
+        boxes.locator("#menu").get_by_role("button", name="ORG", exact=True).click()
+        expect(chips).to_have_count(wanted)
+        expect(chips.last).to_contain_text("is ORG")
+    texts = [text.removesuffix(" is ORG ×") for text in chips.all_inner_texts()]
+    assert texts == ["the Bank of England head office staff", "of England head"]
+    shoot(boxes, "nested-evidence")

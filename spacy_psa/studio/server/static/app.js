@@ -76,7 +76,7 @@ async function analyse() {
     at("help").hidden = false;
     const count = answer.count === 1 ? "1 sentence" : `${answer.count} sentences`;
     at("status").textContent = model().components.length ? count
-      : `The model ${model().name} has no component of spacy-psa to show: open one with crf_ner, crf_chunker, crf_tagger or constituency_parser.`;
+      : `The model ${model().name} has no component of spacy-psa to show: open one with crf_ner, crf_spans, crf_chunker, crf_tagger or constituency_parser.`;
   } catch (error) {
     at("status").textContent = "";
     fail(error);
@@ -114,9 +114,19 @@ function put(entry, one) {
   const number = entry.data.number;
   given(number, (old) => {
     const kept = old.filter((other) => !same(one, other) && !(one.required && other.required
-      && other.component === one.component && other.start < one.end && one.start < other.end));
+      && other.component === one.component && excludes(one, other)));
     return [...kept, one];
   });
+}
+
+// Whether no analysis of their component has both spans.
+function excludes(one, other) {
+  if (one.start >= other.end || other.start >= one.end) return false;
+  const { kind } = model().components.find(({ name }) => name === one.component);
+  if (kind === "layers") return one.label === other.label;
+  if (kind !== "nested") return true;
+  const inside = (a, b) => a.start >= b.start && a.end <= b.end;
+  return inside(one, other) === inside(other, one); // neither, or both: equal bounds
 }
 
 function choices(entry, component, start, end, label) {
@@ -199,10 +209,10 @@ function sets(entry, component, { level, items }) {
     if (!places.has(key)) places.set(key, { text: textOf(entry, start, end), labels: [] });
     places.get(key).labels.push([probability, label]);
   }
-  const open = [...places.values()].filter(({ labels }) => component.kind === "spans" || labels.length > 1);
+  const open = [...places.values()].filter(({ labels }) => component.kind !== "tags" || labels.length > 1);
   const rows = open.map(({ text, labels }) => make("tr", {}, make("td", { dir: "auto" }, text),
     make("td", {}, labels.sort((a, b) => b[0] - a[0]).map(([p, label]) => `${label} ${percent(p)}`).join(" or "))));
-  const what = component.kind === "spans" ? "true spans are among these" : "true tags are the shown ones or one of these";
+  const what = component.kind !== "tags" ? "true spans are among these" : "true tags are the shown ones or one of these";
   return make("details", { class: "sets" }, make("summary", {}, `${Math.round(level * 1000) / 10}% of ${what}: ${rows.length}`),
     make("table", {}, ...rows));
 }

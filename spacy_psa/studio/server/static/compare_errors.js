@@ -1,7 +1,7 @@
 // The errors of a comparison: filters, order, and a list that grows when its end comes near.
 
 import { key } from "./compare_figures.js";
-import { hue, make, percent } from "./dom.js";
+import { hue, make, nested, percent } from "./dom.js";
 
 const MORE = 40; // errors that are added at a time
 const AROUND = 60; // words that are shown before and after what is wrong
@@ -107,20 +107,15 @@ function errorBox(data, error) {
 function sentenceLine(tokens, units, own, near) {
   const first = Math.max(0, Math.min(...near.map((unit) => unit[0])) - AROUND);
   const last = Math.min(tokens.length, Math.max(...near.map((unit) => unit[1])) + AROUND);
-  const box = make("div", { class: "words", dir: "auto" }, first ? "… " : "");
-  const begins = new Map();
-  for (const unit of units) if (!begins.has(unit[0]) || (own && same(unit, own))) begins.set(unit[0], unit);
-  for (let i = first; i < last; i += 1) {
-    const unit = begins.get(i);
-    const end = Math.min(unit ? unit[1] : i + 1, last);
-    const text = textOf(tokens.slice(i, end));
-    const here = unit && own && same(unit, own);
-    box.append(unit ? make("span", { class: `span${here ? " here" : ""}`, "--hue": hue(unit[2]), "--p": here ? 1 : 0.3 },
-      text, make("span", { class: "name" }, unit[2])) : text, tokens[end - 1][1]);
-    i = end - 1;
-  }
-  box.append(last < tokens.length ? " …" : "");
-  return box;
+  // A unit that is wrong comes before others over the same words.
+  const ordered = [...units].sort((one, other) => Boolean(own && same(other, own)) - Boolean(own && same(one, own)));
+  const { parts, depth } = nested(ordered, first, last, (i) => tokens[i], (unit, inside, deep) => {
+    const here = own && same(unit, own);
+    return make("span", { class: `span${here ? " here" : ""}`, "--hue": hue(unit[2]), "--p": here ? 1 : 0.3, "--depth": deep },
+      ...inside, make("span", { class: "name" }, unit[2]));
+  });
+  return make("div", { class: "words", dir: "auto", "--depth": depth }, first ? "… " : "", ...parts,
+    last < tokens.length ? " …" : "");
 }
 
 function posteriorTable(data, error, sentence) {

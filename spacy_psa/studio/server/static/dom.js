@@ -43,3 +43,24 @@ export function hue(label) {
   for (const letter of label) hash = (hash * 31 + letter.codePointAt(0)) % 9973;
   return (hash * 137) % 360;
 }
+
+// The words `from` to `to` with marks for spans [start, end, …], nested as boxes. A span that crosses
+// the end of another is drawn in several parts. `token(i)` returns a word and the space after it;
+// `mark(span, parts, depth)` returns the box of a span, or of its part, with `depth` boxes inside.
+export function nested(spans, from, to, token, mark) {
+  const here = spans.filter(([start, end]) => start < to && end > from);
+  const parts = [];
+  let depth = 0;
+  for (let i = from, end; i < to; i = end) {
+    const longest = Math.max(0, ...here.filter((span) => span[0] <= i).map((span) => span[1]));
+    const span = here.find((one) => one[0] <= i && one[1] === longest && longest > i);
+    end = span ? Math.min(longest, to) : i + 1;
+    if (span) {
+      const inside = nested(here.filter((one) => one !== span), i, end, token, mark);
+      parts.push(mark(span, inside.parts, inside.depth));
+      depth = Math.max(depth, inside.depth + 1);
+    } else parts.push(token(i)[0]);
+    if (end < to) parts.push(token(end - 1)[1]);
+  }
+  return { parts, depth };
+}

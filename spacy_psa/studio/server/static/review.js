@@ -1,7 +1,7 @@
 // The page of the view "Review": probable errors, one by one.
 
 import { ask } from "./api.js";
-import { hue, make, percent } from "./dom.js";
+import { hue, make, nested, percent } from "./dom.js";
 import { showViews } from "./views.js";
 
 const KINDS = {
@@ -12,33 +12,21 @@ const before = []; // the decided rows, the last one at the end
 let row = null;
 let busy = false;
 
-// The words with spans, which may lie inside others.
-function marked(spans, first, from, to) {
-  const inside = spans.filter(([start, end]) => start >= from && end <= to)
-    .sort((one, other) => one[0] - other[0] || other[1] - one[1]);
-  const parts = [];
-  let i = from;
-  while (i < to) {
-    const span = inside.find(([start]) => start === i);
-    if (span) {
-      const rest = inside.slice(inside.indexOf(span) + 1);
-      parts.push(make("span", { class: "span required", "--hue": hue(span[2]), "--p": 1 },
-        ...marked(rest, first, span[0], span[1]),
-        make("span", { class: "name" }, span[2])), " ");
-      [, i] = span;
-    } else {
-      parts.push(row.words[i - first]);
-      i += 1;
-    }
-  }
-  return parts;
+function marked(spans) {
+  const token = (i) => {
+    const word = row.words[i - row.first];
+    return [word.trimEnd(), word.slice(word.trimEnd().length)];
+  };
+  return nested(spans, row.first, row.first + row.words.length, token, (span, inside, depth) =>
+    make("span", { class: "span required", "--hue": hue(span[2]), "--p": 1, "--depth": depth },
+      ...inside, make("span", { class: "name" }, span[2])));
 }
 
 function part(name, spans, p) {
+  const { parts, depth } = marked(spans);
   return make("div", { class: "sentence" },
     make("h2", {}, `${name}, ${percent(p)}`),
-    make("p", { class: "words", dir: "auto" },
-      ...marked(spans, row.first, row.first, row.first + row.words.length)));
+    make("p", { class: "words", dir: "auto", "--depth": depth }, ...parts));
 }
 
 function show(state) {

@@ -1,6 +1,6 @@
 // The words of a sentence with its spans or tags, and the selection of words.
 
-import { hue, make, percent } from "./dom.js";
+import { hue, make, nested, percent } from "./dom.js";
 
 const asWord = (element) => element?.closest?.(".word");
 
@@ -13,23 +13,20 @@ export function words(view) {
     "--doubt": Math.min(1, entropies[i] / 1.5),
     title: `${entropies[i].toFixed(2)} bits`,
   }, text));
-  const begins = new Map(items.map((item) => [item[0] - start, item]));
-  for (let i = 0; i < tokens.length; i += 1) {
-    const item = begins.get(i);
-    const end = item ? item[1] - start : i + 1;
-    const parts = [];
-    for (let j = i; j < end; j += 1) {
-      parts.push(nodes[j]);
-      if (j + 1 < end) parts.push(tokens[j][1]);
-    }
-    box.append(...(item ? [spanNode(view, item, parts)] : parts), tokens[end - 1][1]);
-    i = end - 1;
-  }
-  select(view, box, nodes);
+  const owners = new Map();
+  const { parts, depth } = nested(items, start, start + tokens.length, (i) => [nodes[i - start], tokens[i - start][1]],
+    (item, inside, deep) => {
+      const node = spanNode(view, item, inside, deep);
+      owners.set(node, item);
+      return node;
+    });
+  box.style.setProperty("--depth", depth);
+  box.append(...parts, tokens.at(-1)?.[1] ?? "");
+  select(view, box, nodes, owners);
   return box;
 }
 
-function spanNode(view, item, parts) {
+function spanNode(view, item, parts, depth) {
   const [from, to, label, p] = item;
   const known = view.required.some((one) => one.start === from && one.end === to);
   const old = view.before?.find((one) => one[0] === from && one[1] === to && one[2] === label);
@@ -41,7 +38,7 @@ function spanNode(view, item, parts) {
   const node = make("span", {
     class: `span${known ? " required" : ""}${view.tags ? " tagged" : ""}`,
     role: "button", tabindex: view.tags ? "-1" : "0",
-    "--hue": hue(label), "--p": p,
+    "--hue": hue(label), "--p": p, "--depth": depth,
     "aria-label": `${parts.map((part) => part.textContent ?? part).join("")}, ${label}, ${percent(p)}`,
   }, view.tags ? make("span", {}, ...parts) : "", ...(view.tags ? [] : parts),
   make("span", { class: "name" }, ...children));
@@ -54,7 +51,7 @@ function spanNode(view, item, parts) {
   return node;
 }
 
-function select(view, box, nodes) {
+function select(view, box, nodes, owners) {
   let first = null;
   let last = null;
   let pressed = false;
@@ -83,8 +80,8 @@ function select(view, box, nodes) {
     pressed = false;
     const span = event.target.closest(".span");
     if (span && first === last) {
-      const from = Number(span.querySelector(".word").dataset.i) + view.start;
-      view.onSpan(view.items.find((item) => item[0] === from), span, first ?? from - view.start);
+      const item = owners.get(span);
+      view.onSpan(item, span, first ?? item[0] - view.start);
     } else if (was) { go(last); choose(); }
   });
   // After a drag over several words the click goes to their common parent, or nowhere.
