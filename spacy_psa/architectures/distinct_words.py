@@ -29,6 +29,7 @@ returns the vectors of the words, (M, nO), and a callback for their gradient."""
 TABLE_NAMES = {"rows": "num_embeddings"}  # names in models of version 0.1
 LOOKUP_NAMES = {**TABLE_NAMES, "spread": "init_std"}
 DIGITS = {ord(digit): "0" for digit in "123456789"}
+UNKNOWN = ""  # stands for the unknown word, since no token is empty
 FIRST_ROWS = 1024  # of the table of a cache, which grows
 
 
@@ -205,6 +206,15 @@ def hand_out(
         return []
 
     return xp.split(vectors[index], ends), backprop
+
+
+def masked(vectors: list[Floats2d], backprop: Callable, masks: list[Any]) -> Any:
+    """Multiply the vectors of each doc by its mask, and its gradient likewise."""
+
+    def backprop_masked(dY: list[Floats2d]) -> Any:
+        return backprop([d * mask for d, mask in zip(dY, masks)])
+
+    return [array * mask for array, mask in zip(vectors, masks)], backprop_masked
 
 
 def ignore_gradient(d_vectors: Floats2d) -> None:

@@ -1,4 +1,4 @@
-"""Embedders Model[List[Doc], List[Floats2d]] of words and of bigrams, and their concatenation."""
+"""Embedders Model[List[Doc], List[Floats2d]] of words and of bigrams."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from spacy.tokens import Doc
 from spacy.vectors import Mode, Vectors
-from thinc.api import Model, concatenate
+from thinc.api import Model
 from thinc.types import Floats2d
 from thinc.util import to_numpy
 from torch import Tensor
@@ -21,6 +21,7 @@ from torch import Tensor
 from spacy_psa.architectures.distinct_words import (
     DIGITS,
     TABLE_NAMES,
+    UNKNOWN,
     Embed,
     Embedder,
     add_rows,
@@ -29,6 +30,7 @@ from spacy_psa.architectures.distinct_words import (
     hand_out,
     ignore_gradient,
     init_table,
+    masked,
 )
 from spacy_psa.bridge.layers import run_shim, shim_of
 from spacy_psa.bridge.shim import TorchShim
@@ -45,7 +47,6 @@ from spacy_psa.modules.lookup import WordTable
 
 WithoutVector = Literal["all", "numbers", "none"]
 END = "</s>"  # the bigram of the last character ends with it
-UNKNOWN = ""  # stands for the unknown word, since no token is empty
 NO_VECTORS = Vectors(shape=(0, 0))
 
 
@@ -60,6 +61,9 @@ def word_embed(
     spread: float | None = None,
     pretrained: bool = True,
     word_dropout: float = 0.0,
+    normalize: bool = False,
+    by_form: bool = False,
+    dropout: float = 0.0,
 ) -> Embedder:
     """Build `WordEmbed.v1`: pretrained word vectors, fine-tuned, and vectors for words without one.
 
@@ -92,6 +96,12 @@ def word_embed(
         word_dropout: share of the tokens that training reads as the unknown word, drawn anew each
             time, whatever their count. It trains the vector of unknown words, and lets the model
             rely on characters and context. `training.dropout` does not change it.
+        normalize: whether pretrained vectors are scaled to length 1, as long as new rows are on
+            average (code of Yan2019). Vectors of zeros stay zeros.
+        by_form: whether the pretrained vector is that of the normal form (code of Yan2019), not
+            that of the word as written. So with `zero_digits`, 1996 has the vector of 0000.
+        dropout: share of the numbers of each token's vector that training sets to 0.
+            `training.dropout` does not change it.
 
     Returns:
         Model[List[Doc], List[Floats2d]] with an array (tokens, width) for each doc.
@@ -115,12 +125,20 @@ def word_embed(
         check_sizes(least=0, rows=rows)
         check_choice("without_vector", without_vector, WithoutVector)
         check_rates(word_dropout=word_dropout)
+        check_rates(below_one=True, dropout=dropout)
         check_amounts(spread=0.0 if spread is None else spread)
     if not trainable and (replace_rare or not pretrained):
         raise InputError("WordEmbed.v1: replace_rare and pretrained = false need trainable = true")
+    attrs = {
+        "lower": lower,
+        "zero_digits": zero_digits,
+        "word_dropout": word_dropout,
+        "normalize": normalize,
+        "by_form": by_form,
+        "dropout": dropout,
+    }
     if not trainable:
         forward = partial(_forward, embed=_embed_pretrained)
-        attrs = {"lower": lower, "word_dropout": word_dropout}
         return Model("word_embed", forward, dims={"nO": width}, attrs=attrs)
     model: Embedder = Model(
         "word_embed",
@@ -128,13 +146,11 @@ def word_embed(
         init=init_table,
         dims={"nO": width},
         attrs={
+            **attrs,
             "rows": {},
             "capacity": rows,
-            "lower": lower,
-            "zero_digits": zero_digits,
             "without_vector": without_vector,
             "rare": RareWords() if replace_rare else None,
-            "word_dropout": word_dropout,
             "init_std": spread,
             "pretrained": pretrained,
             "meet": _meet_words,
@@ -207,36 +223,6 @@ def word_table(rows: int, width: int) -> TorchShim:
     return TorchShim(WordTable, {"num_embeddings": rows + 1, "width": width}, TABLE_NAMES)
 
 
-def concat_embed(*layers: Embedder) -> Embedder:
-    """Build `ConcatEmbed.v1`, which joins the vectors of several embedders into one.
-
-    Args:
-        *layers: the embedders. In a config they are blocks `[….embed.*.NAME]`, in the same
-            order.
-
-    Returns:
-        Model[List[Doc], List[Floats2d]] with an array for each doc, whose width is the sum of the
-        widths of the layers.
-
-    Raises:
-        InputError: if there is no layer.
-
-    Examples:
-        >>> from spacy_psa.architectures.embed_attributes import word_shape
-        >>> model = concat_embed(word_embed(width=8, rows=100), word_shape())
-        >>> model.get_dim("nO")
-        12
-    """
-    if not layers:
-        raise InputError("ConcatEmbed.v1 needs at least one layer, as a block [….embed.*.NAME]")
-    if len(layers) == 1:
-        return layers[0]
-    model: Embedder = concatenate(*layers)
-    if all(layer.has_dim("nO") for layer in layers):  # else known after initialization
-        model.set_dim("nO", sum(layer.get_dim("nO") for layer in layers))
-    return model
-
-
 class RareWords:
     """Counts the word forms of the training data and reads rare ones as unknown, at random.
 
@@ -290,10 +276,21 @@ class RareWords:
 
 
 def _forward(model: Model, docs: list[Doc], is_train: bool, embed: Embed) -> Any:
-    """Embed words by `embed`; in training, some tokens as the unknown word where it is set."""
-    rare, rate = model.attrs.get("rare"), model.attrs["word_dropout"]
-    if not is_train or (rare is None and not rate) or not any(map(len, docs)):
+    """Embed words by `embed`; in training with the dropout, of tokens and numbers, that is set."""
+    if not is_train or not any(map(len, docs)):
         return by_distinct_word(model, docs, is_train, embed)
+    vectors, backprop = _embed_some(model, docs, embed)
+    rate = model.attrs["dropout"]
+    if not rate:
+        return vectors, backprop
+    return masked(vectors, backprop, [model.ops.get_dropout_mask(v.shape, rate) for v in vectors])
+
+
+def _embed_some(model: Model, docs: list[Doc], embed: Embed) -> Any:
+    """Embed words in training, some tokens as the unknown word where it is set."""
+    rare, rate = model.attrs.get("rare"), model.attrs["word_dropout"]
+    if rare is None and not rate:
+        return by_distinct_word(model, docs, True, embed)
     words, index, sizes = distinct_words(docs)
     unknown = numpy.zeros(len(index), dtype=bool)
     if rare is not None:
@@ -301,7 +298,7 @@ def _forward(model: Model, docs: list[Doc], is_train: bool, embed: Embed) -> Any
     if rate:
         unknown |= numpy.random.random(len(index)) < rate
     index = numpy.where(unknown, len(words), index)
-    vectors, embed_backprop = embed(model, docs, [*words, UNKNOWN], is_train)
+    vectors, embed_backprop = embed(model, docs, [*words, UNKNOWN], True)
     return hand_out(model, vectors, embed_backprop, index, sizes)
 
 
@@ -411,15 +408,25 @@ def _pretrained(
             f"{architecture} has width {width} but the pretrained vectors have {vectors.shape[1]}: "
             f"set width = {vectors.shape[1]}, or use other vectors"
         )
+    if model.attrs.get("by_form"):
+        words = _normal_forms(model, words)
     if vectors.mode == Mode.floret:
-        return to_numpy(vectors.get_batch(words)), [True] * len(words)
+        return _scaled(model, to_numpy(vectors.get_batch(words))), [True] * len(words)
     rows = to_numpy(vectors.find(keys=words))
     if model.attrs["lower"]:
         lowered = to_numpy(vectors.find(keys=list(map(str.lower, words))))
         rows = numpy.where(rows < 0, lowered, rows)
     known = rows >= 0
     data = to_numpy(vectors.data[rows])
-    return numpy.where(known[:, None], data, numpy.float32(0.0)), known.tolist()
+    return _scaled(model, numpy.where(known[:, None], data, numpy.float32(0.0))), known.tolist()
+
+
+def _scaled(model: Model, data: Any) -> Any:
+    """Scale vectors (M, nO) to length 1 where it is set; zeros stay zeros."""
+    if not model.attrs.get("normalize"):
+        return data
+    lengths = numpy.linalg.norm(data, axis=1, keepdims=True)
+    return data / numpy.where(lengths > 0, lengths, 1).astype(data.dtype)
 
 
 def _bigrams(doc: Doc) -> list[str]:

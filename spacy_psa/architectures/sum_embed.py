@@ -1,14 +1,16 @@
-"""Embedders over embedders: their sum, and dropout of whole features (Kitaev2018)."""
+"""Embedders over embedders: their sum and concatenation, and dropout of features and of words."""
 
 from collections.abc import Callable
 from typing import Any
 
+import numpy
 from spacy.tokens import Doc
-from thinc.api import Model
+from thinc.api import Model, concatenate
 from thinc.types import Floats2d
 
-from spacy_psa.architectures.distinct_words import Embedder
+from spacy_psa.architectures.distinct_words import UNKNOWN, Embedder, masked
 from spacy_psa.errors import InputError, check_rates, naming
+from spacy_psa.sentences import Sentences
 
 
 def sum_embed(*layers: Embedder) -> Embedder:
@@ -39,6 +41,39 @@ def sum_embed(*layers: Embedder) -> Embedder:
     return model
 
 
+def concat_embed(*layers: Embedder, word_dropout: float = 0.0) -> Embedder:
+    """Build `ConcatEmbed.v1`, which joins the vectors of several embedders into one.
+
+    Args:
+        *layers: the embedders. In a config they are blocks `[….embed.*.NAME]`, in the same
+            order.
+        word_dropout: share of the tokens that training reads as the unknown word in all layers of
+            words and characters, which see a blank (code of Yan2019). It is drawn anew each time.
+
+    Returns:
+        Model[List[Doc], List[Floats2d]] with an array for each doc, whose width is the sum of the
+        widths of the layers.
+
+    Raises:
+        InputError: if there is no layer, and if `word_dropout` is not from 0 to 1.
+
+    Examples:
+        >>> from spacy_psa.architectures.embed import word_embed
+        >>> from spacy_psa.architectures.embed_attributes import word_shape
+        >>> model = concat_embed(word_embed(width=8, rows=100), word_shape())
+        >>> model.get_dim("nO")
+        12
+    """
+    if not layers:
+        raise InputError("ConcatEmbed.v1 needs at least one layer, as a block [….embed.*.NAME]")
+    with naming("ConcatEmbed.v1"):
+        check_rates(word_dropout=word_dropout)
+    model: Embedder = layers[0] if len(layers) == 1 else concatenate(*layers)
+    if len(layers) > 1 and all(layer.has_dim("nO") for layer in layers):
+        model.set_dim("nO", sum(layer.get_dim("nO") for layer in layers))  # else known later
+    return _over(model, "word_dropout", _drop_words, word_dropout) if word_dropout else model
+
+
 def sentence_dropout(layer: Embedder, rate: float = 0.2) -> Embedder:
     """Build `SentenceDropout.v1`, which drops features of all tokens of a sentence alike.
 
@@ -65,15 +100,14 @@ def sentence_dropout(layer: Embedder, rate: float = 0.2) -> Embedder:
     """
     with naming("SentenceDropout.v1"):
         check_rates(below_one=True, rate=rate)
-    model: Embedder = Model(
-        "sentence_dropout",
-        _drop,
-        init=_init_drop,
-        layers=[layer],
-        dims={"nO": layer.get_dim("nO") if layer.has_dim("nO") else None},
-        attrs={"rate": rate},
-    )
-    return model
+    return _over(layer, "sentence_dropout", _drop, rate)
+
+
+def _over(layer: Embedder, name: str, forward: Callable, rate: float) -> Embedder:
+    """Make the embedder over one that drops a share of something in training."""
+    dims = {"nO": layer.get_dim("nO") if layer.has_dim("nO") else None}
+    attrs = {"rate": rate}
+    return Model(name, forward, init=_init_drop, layers=[layer], dims=dims, attrs=attrs)
 
 
 def _set_one_width(model: Model) -> None:
@@ -117,8 +151,15 @@ def _drop(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Floats2d]
         return vectors, layer_backprop
     width = model.get_dim("nO")
     masks = [model.ops.get_dropout_mask((1, width), rate) for _ in vectors]
+    return masked(vectors, layer_backprop, masks)
 
-    def backprop(d_vectors: list[Floats2d]) -> list[Doc]:
-        return layer_backprop([d * mask for d, mask in zip(d_vectors, masks)])
 
-    return [array * mask for array, mask in zip(vectors, masks)], backprop
+def _drop_words(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Floats2d], Callable]:
+    (layer,) = model.layers
+    if not is_train or not any(map(len, docs)):
+        return layer(docs, is_train)
+    read = Sentences(docs)
+    words, index, sizes = read.distinct_words
+    unknown = numpy.random.random(len(index)) < model.attrs["rate"]
+    read.distinct_words = [*words, UNKNOWN], numpy.where(unknown, len(words), index), sizes
+    return layer(read, is_train)

@@ -11,8 +11,9 @@ from spacy.vocab import Vocab
 from thinc.api import SGD, Config
 
 from spacy_psa.architectures.chars import char_bilstm, char_concat
-from spacy_psa.architectures.embed import concat_embed, word_embed
+from spacy_psa.architectures.embed import word_embed
 from spacy_psa.architectures.embed_attributes import tag_embed
+from spacy_psa.architectures.sum_embed import concat_embed
 from spacy_psa.errors import InputError
 from tests.helpers.embedders import having_met
 from tests.helpers.words import docs_of
@@ -353,6 +354,78 @@ def test_dropped_words_train_the_unknown_word():
     assert (model.predict(docs_of(Vocab(), "new"))[0] != 0).all()
 
 
-def test_a_wrong_rate_of_word_dropout_is_an_error():
-    with pytest.raises(InputError, match=r"WordEmbed\.v1: word_dropout is 1\.5"):
-        word_embed(WIDTH, word_dropout=1.5)
+@pytest.mark.parametrize(
+    ("make", "name", "options"),
+    [
+        (word_embed, "WordEmbed", {"word_dropout": 1.5}),
+        (word_embed, "WordEmbed", {"dropout": 1}),
+        (lambda **rate: concat_embed(word_embed(), **rate), "ConcatEmbed", {"word_dropout": -1}),
+    ],
+)
+def test_a_wrong_rate_of_dropout_is_an_error(make, name, options):
+    ((setting, rate),) = options.items()
+    with pytest.raises(InputError, match=rf"{name}\.v1: {setting} is {rate}"):
+        make(**options)
+
+
+def test_word_dropout_over_layers_drops_the_same_tokens_in_all():
+    vocab = vocab_with(["rose", "is"])
+    layers = [word_embed(WIDTH), char_bilstm(width=4, hidden=3)]
+    model = built(concat_embed, *layers, word_dropout=0.25)
+    docs = docs_of(vocab, *["rose is rose is"] * 500)
+    plain = numpy.concatenate(model.predict(docs))
+    numpy.random.seed(0)
+    arrays, backprop = model.begin_update(docs)
+    vectors = numpy.concatenate(arrays)
+    unknown = ~vectors[:, :WIDTH].any(1)
+    assert unknown.mean() == pytest.approx(0.25, abs=0.03)
+    assert (numpy.ptp(vectors[unknown], axis=0) == 0).all()  # one spelling for all
+    characters = [{tuple(row) for row in vectors[which, WIDTH:]} for which in (unknown, ~unknown)]
+    assert [len(each) for each in characters] == [1, 2] and not characters[0] & characters[1]
+    assert plain[:, :WIDTH].any(1).all()
+    backprop([numpy.ones_like(array) for array in arrays])
+    assert (table(layers[0]).grad[0] == unknown.sum()).all()
+    assert built(concat_embed, word_embed(WIDTH), word_dropout=0.5).get_dim("nO") == WIDTH
+
+
+# Pretrained vectors as the code of Yan2019 has them
+
+
+@pytest.mark.parametrize("trainable", [True, False])
+def test_pretrained_vectors_have_length_1_if_asked_and_zeros_stay(trainable):
+    vocab = vocab_with(["rose"])
+    vocab.set_vector("nil", numpy.zeros(WIDTH, "float32"))
+    model = built(word_embed, WIDTH, normalize=True, trainable=trainable)
+    rose, nil, unknown = model.predict(docs_of(vocab, "rose nil other"))[0]
+    expected = vocab.get_vector("rose") / numpy.linalg.norm(vocab.get_vector("rose"))
+    numpy.testing.assert_allclose(rose, expected, rtol=1e-6)
+    assert not nil.any() and not unknown.any()
+
+
+@pytest.mark.parametrize("trainable", [True, False])
+def test_the_normal_form_is_looked_up_if_asked(trainable):
+    vocab = vocab_with(["1996", "0000", "US", "us"])
+    as_written, by_form = (
+        built(word_embed, WIDTH, by_form=by_form, trainable=trainable).predict(
+            docs_of(vocab, "1996 US")
+        )[0]
+        for by_form in (False, True)
+    )
+    assert numpy.array_equal(as_written, [vocab.get_vector(word) for word in ("1996", "US")])
+    assert numpy.array_equal(by_form, [vocab.get_vector(word) for word in ("0000", "us")])
+
+
+def test_dropout_sets_numbers_of_tokens_to_zero_in_training_alone():
+    vocab = vocab_with(["rose"])
+    model = built(word_embed, WIDTH, dropout=0.25)
+    docs = docs_of(vocab, *["rose rose"] * 500)
+    numpy.random.seed(0)
+    arrays, backprop = model.begin_update(docs)
+    vectors, rose = numpy.concatenate(arrays), vocab.get_vector("rose")
+    kept = vectors != 0
+    assert kept.mean() == pytest.approx(0.75, abs=0.02)
+    assert any((a != b).any() for a, b in (array != 0 for array in arrays))  # not of one word
+    numpy.testing.assert_allclose(vectors[kept], numpy.tile(rose / 0.75, (1000, 1))[kept], 1e-6)
+    backprop([numpy.ones_like(array) for array in arrays])
+    numpy.testing.assert_allclose(table(model).grad[1], kept.sum(0) / 0.75, rtol=1e-5)
+    assert all((array == rose).all() for array in model.predict(docs))

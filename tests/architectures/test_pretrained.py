@@ -12,7 +12,8 @@ import torch
 from spacy.tokens import Doc
 from thinc.api import Model
 
-from spacy_psa.architectures.embed import concat_embed, word_embed
+from spacy_psa.architectures.embed import word_embed
+from spacy_psa.architectures.sum_embed import concat_embed
 from spacy_psa.errors import InputError
 
 transformers = pytest.importorskip("transformers", reason="needs the extra `pretrained`")

@@ -1,9 +1,19 @@
 """benchmarks/systems/systems.yml, the list of what is trained on real corpora."""
 
+import pytest
+from spacy import util
+from spacy.util import registry
 from thinc.api import Config
 
+from benchmarks.record import FOLDER, read_record
 from benchmarks.systems.train import RESULTS, read_systems
 from spacy_psa.cli.configs import merge_config
+from spacy_psa.laboratory.experiments.plan import read_plan
+from spacy_psa.modules.char_attention import CharAdaTrans
+from spacy_psa.modules.char_bilstm import CharBiLSTM
+from spacy_psa.modules.char_cnn import CharCNN
+from spacy_psa.training.layers import layered
+from tests.helpers.layers import modules_of
 from tests.helpers.paths import CONFIGS
 
 SYSTEMS = read_systems()
@@ -29,3 +39,61 @@ def test_settings_are_those_of_the_config_and_end_with_an_evaluation(tmp_path):
 
 def test_each_system_has_its_record():
     assert [name for name in SYSTEMS if not (RESULTS / f"{name}.json").exists()] == []
+
+
+@pytest.fixture
+def runs(tmp_path, monkeypatch):
+    """The configs of a plan by the names of its runs."""
+    (tmp_path / "configs").symlink_to(CONFIGS)
+    (tmp_path / "corpus" / "conll2003").mkdir(parents=True)
+    (tmp_path / "corpus" / "conll2003" / "test.spacy").touch()
+    monkeypatch.chdir(tmp_path)
+
+    def configs(name):
+        plan = read_plan(FOLDER / "systems" / f"{name}.toml").runs
+        return {run.name: layered(run.config, run.layers, run.settings) for run in plan}
+
+    return configs
+
+
+@pytest.mark.parametrize("plan", ["tener", "tener_dev", "tener_quarter"])
+def test_plans_of_tener_end_with_their_rate_and_an_evaluation(runs, plan):
+    for config in runs(plan).values():
+        training = config.interpolate()["training"]
+        assert training["max_steps"] == training["optimizer"]["learn_rate"]["total_steps"]
+        assert training["max_steps"] % training["eval_frequency"] == 0
+
+
+def test_the_characters_of_the_plan_of_tener_have_the_size_and_dropout_of_the_authors(runs):
+    for name, config in runs("tener").items():
+        embed = config.interpolate()["components"]["ner"]["model"]["tok2vec"]["embed"]
+        model = registry.resolve({"it": embed})["it"]
+        model.initialize()
+        kind = {"bilstm": CharBiLSTM, "adatrans": CharAdaTrans}.get(name.split("_")[0], CharCNN)
+        (letters,) = modules_of(model, kind)
+        assert (letters.output_width, letters.embed.embedding_dim) == (30, 30)
+        assert (letters.dropout.p, letters.output_dropout.p) == (0.3, 0.3)
+
+
+@pytest.mark.parametrize("plan", ["tener_dev", "tener_quarter"])
+def test_before_has_the_settings_of_the_older_records(runs, plan):
+    before, authors = (runs(plan)[name].interpolate() for name in ("before", "authors"))
+    older = read_record(RESULTS / "conll2003-tener.json")["config"]
+    for section in (("components", "ner", "model", "tok2vec"), ("training", "batcher")):
+        now, then, other = before, older, authors
+        for key in section:
+            now, then, other = now[key], then[key], other[key]
+        for size in ("heads", "head_width"):
+            now.get("encode", {}).pop(size, None)
+            then.get("encode", {}).pop(size, None)
+        resolved = registry.fill({"it": now}, validate=False)["it"]
+        assert differing(then, resolved) == {} and differing(then, other)
+
+
+def differing(expected, found):
+    """The settings of one config that have another value in the other, by path."""
+    return {
+        key: value
+        for key, value in util.dict_to_dot(expected).items()
+        if util.dict_to_dot(found).get(key) != value
+    }

@@ -1,6 +1,7 @@
 """The configs of the TENER paper: Table 5 from one config by overrides, and Chinese."""
 
 import math
+import random
 import re
 from itertools import islice
 
@@ -94,6 +95,43 @@ def test_rates_follow_the_override():
     overrides = parse_config_overrides(["--grid.rate", "0.01"], env_var=None)
     config = load_config(GRID, overrides=overrides).interpolate()
     assert config["training"]["optimizer"]["learn_rate"]["max_rate"] == 0.01
+
+
+# English as in train_tener_en.py of the authors at commit c84d7a9
+
+ENGLISH = ("tener", "transformer")
+
+
+def test_the_two_systems_for_english_differ_in_their_encoder_alone():
+    tener, transformer = (read(f"ner/{name}") for name in ENGLISH)
+    for config in (tener, transformer):
+        del config["components"]["ner"]["model"]["tok2vec"]["encode"]
+    assert tener == transformer
+
+
+@pytest.mark.parametrize("name", ENGLISH)
+def test_english_is_trained_as_the_authors_train_it(name):
+    config = read(f"ner/{name}")
+    training = training_of(config)
+    steps = math.ceil(14_041 / 16)
+    lengths = random.Random(0).choices(range(1, 60), k=14_041)
+    batches = list(training["batcher"]([[0] * length for length in lengths]))
+    assert len(batches) == steps == training["eval_frequency"]
+    assert all(len(batch[-1]) - len(batch[0]) < 10 for batch in batches)
+    optimizer = training["optimizer"]
+    rates = list(islice(optimizer.schedules["learn_rate"], 100 * steps))
+    assert max(rates) == pytest.approx(9e-4)
+    assert rates.index(max(rates)) == pytest.approx(steps, abs=2)  # 1 of 100 passes
+    nlp = load_model_from_config(config.interpolate(), auto_fill=True)
+    nlp.initialize(lambda: make_examples(nlp, MARKED[:2]))
+    model = nlp.get_pipe("ner").model.get_ref("tok2vec")
+    drops, _, words = list(model.get_ref("embed").walk())[:3]
+    assert (drops.name, drops.attrs["rate"]) == ("word_dropout", 0.02)
+    assert words.attrs["dropout"] == 0.5 and words.attrs["normalize"] and words.attrs["by_form"]
+    found = modules(nlp)
+    letters, encoder = found["CharCNN"], found[{"tener": "TENER"}.get(name, "Transformer")]
+    assert (letters.dropout.p, letters.output_dropout.p) == (0.3, 0.3)
+    assert (encoder.input_dropout.p, encoder.output_dropout.p) == (0.0, 0.4)
 
 
 # Chinese
