@@ -7,7 +7,7 @@ from spacy_psa.cli.configs import configure, init_config, merge_config
 from spacy_psa.cli.convert import convert_app
 from spacy_psa.cli.corpus import assets, debug_data, init_corpus, prepare
 from spacy_psa.cli.groups import USE, YOUR_DATA, Commands
-from spacy_psa.cli.models import describe, ensemble, package, push, quantize
+from spacy_psa.cli.models import add_rules, describe, ensemble, package, push, quantize
 from spacy_psa.cli.parse import parse, trees
 from spacy_psa.cli.scores import calibrate, evaluate_trees, report
 from spacy_psa.cli.training import distill, teach_label, train
@@ -25,5 +25,5 @@ debug_app.command("data")(debug_data)
 COMMANDS: Commands = [
     (YOUR_DATA, [init_app, debug_app, convert_app, assets, prepare, configure, merge_config]),
     (USE, [train, annotate, parse, trees, visualize_app, report, evaluate_trees, calibrate]),
-    (USE, [teach_label, ensemble, distill, quantize, describe, package, push]),
+    (USE, [teach_label, add_rules, ensemble, distill, quantize, describe, package, push]),
 ]

@@ -1,4 +1,4 @@
-"""Commands on trained pipelines: `ensemble`, `quantize`, `describe`, `package` and `push`."""
+"""Commands on trained pipelines: rules, ensembles, int8, descriptions and packages."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from spacy_psa.cli.console import print_table, tell
-from spacy_psa.cli.options import Model, Pipe
+from spacy_psa.cli.options import Gpu, Model, Pipe
 
 Report = Annotated[
     Path | None, typer.Option(help="JSON of `spacy-psa report`, with the scores to show.")
@@ -50,6 +50,45 @@ def ensemble(
 
     join(models, output, pipe)
     typer.echo(f"Written: {output}, of {len(models)} models")
+
+
+def add_rules(
+    model: Model,
+    patterns: Annotated[
+        list[Path],
+        typer.Argument(metavar="PATTERNS.jsonl...", help="Patterns as of spaCy's entity_ruler."),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write; new or empty.")],
+    dev: Annotated[
+        Path | None,
+        typer.Option(help="Gold documents, not used for training, to learn the weights from."),
+    ] = None,
+    weight: Annotated[
+        float, typer.Option(help="Weight of a suggestion without --dev, and the prior with it.")
+    ] = 2.0,
+    pipe: Pipe = None,
+    gpu_id: Gpu = -1,
+) -> None:
+    """Let patterns and lists of names suggest spans to a trained crf_ner or crf_chunker.
+
+    The matches are soft evidence: a weight is added to the log odds of each span that matches, and
+    the component finds the best analysis. With --dev, there is a weight for each file and label,
+    which makes the annotation most probable, with a Gaussian prior around --weight. The model
+    itself does not change. Each file becomes a span_ruler of the pipeline, with its name.
+
+    \b
+    Example:
+      spacy-psa add-rules training/model-best towns.jsonl --dev dev.spacy --output with-towns
+    """
+    from spacy_psa.training.rules import with_rules
+
+    ruled = with_rules(model, patterns, output, dev, pipe, weight, gpu_id)
+    if ruled.sources:
+        head = ["patterns", "label", "suggested", "right", "weight"]
+        rows = [[s.key, s.label, s.suggested, s.right, f"{s.weight:.2f}"] for s in ruled.sources]
+        print_table(head, [[str(cell) for cell in row] for row in rows], left=2)
+        typer.echo(f"F1 on {dev}: {100 * ruled.before:.2f} without, {100 * ruled.after:.2f} with")
+    tell([f"Written: {output}"], ruled.warnings)
 
 
 def quantize(

@@ -39,11 +39,13 @@ class Evidence(NamedTuple):
     """Spans that it does not have."""
     allowed: Mapping[int, set[str]] = {}
     """The labels that tokens may have."""
+    suggested: Mapping[Node, float] = {}
+    """Soft evidence: spans with the number that is added to their log odds."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether every analysis agrees."""
-        return not (self.required or self.forbidden or self.allowed)
+        """Whether nothing is known."""
+        return not any(self)
 
     def joined(self, other: "Evidence") -> "Evidence":
         """Join what is known from two sources."""
@@ -53,7 +55,10 @@ class Evidence(NamedTuple):
         for token, labels in other.allowed.items():
             allowed[token] = allowed.get(token, labels) & labels
         required = list(dict.fromkeys([*self.required, *other.required]))
-        return Evidence(required, [*self.forbidden, *other.forbidden], allowed)
+        suggested = dict(self.suggested)
+        for span, weight in other.suggested.items():
+            suggested[span] = suggested.get(span, 0.0) + weight
+        return Evidence(required, [*self.forbidden, *other.forbidden], allowed, suggested)
 
     def within(self, start: int, end: int) -> "Evidence":
         """Select what concerns the tokens of a sentence, and move it to their start.
@@ -71,11 +76,16 @@ class Evidence(NamedTuple):
             if start <= s and e <= end
         ]
         allowed = {i - start: labels for i, labels in self.allowed.items() if start <= i < end}
-        return Evidence(required, forbidden, allowed)
+        suggested = {
+            (s - start, e - start, label): weight
+            for (s, e, label), weight in self.suggested.items()
+            if start <= s and e <= end
+        }
+        return Evidence(required, forbidden, allowed, suggested)
 
     def concerns(self, start: int, end: int) -> bool:
         """Whether something is known of the tokens of a sentence."""
-        spans = [*self.required, *self.forbidden]
+        spans = [*self.required, *self.forbidden, *self.suggested]
         inside = any(s < end and start < e for s, e, _ in spans)
         return inside or any(start <= i < end for i in self.allowed)
 

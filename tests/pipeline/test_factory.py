@@ -52,6 +52,7 @@ WRONG = {
     "scheme": "IOB1",
     "several_labels": "all",
     "spans_key": ["a", "b"],
+    "suggested_spans": "towns",
     "tag_weight": "heavy",
     "threshold": "high",
     "unfitting": "keep",
@@ -111,7 +112,7 @@ def test_every_setting_of_a_config_reaches_the_constructor(factory, monkeypatch)
         "unfitting": "drop",
         "layers": "label",
     }
-    others["missing_spans_key"] = "parts"
+    others |= {"missing_spans_key": "parts", "suggested_spans": {"towns": 2.0}}
     if factory == "crf_spans":
         others["decode"] = "viterbi"
     defaults = settings_of(factory)
@@ -181,7 +182,7 @@ def test_registered_factory_is_the_function_of_its_module(factory):
 def test_a_component_is_flat(factory):
     pipe = add(factory)
     assert len(type(pipe).mro()) <= 7  # three of them are spaCy's and Python's
-    assert len([name for name in dir(pipe) if not name.startswith("_")]) <= 52
+    assert len([name for name in dir(pipe) if not name.startswith("_")]) <= 53
 
 
 class Small(CRFTagger):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from thinc.types import Floats2d
 from spacy_psa.pipeline.analyses import Ranked
 from spacy_psa.pipeline.chain.refined_chain import RefinedChain
 from spacy_psa.pipeline.chain.span_posteriors import Posterior
-from spacy_psa.pipeline.chain.span_tags import Spans
+from spacy_psa.pipeline.chain.span_tags import Labelled
 from spacy_psa.pipeline.evidence import Evidence
 from spacy_psa.structs.chain import LinearChain
 
@@ -28,8 +29,9 @@ class Known(NamedTuple):
 
     allowed: NDArray[numpy.bool_] | None = None
     """(n, K) bool, the tags that each token may have; None for all."""
-    forbidden: Spans = []  # noqa: RUF012
-    """(start, end, label) over the tokens of the sentence: no analysis has one of them."""
+    weights: Mapping[Labelled, float] = {}
+    """The number that is added to the log odds of a span (start, end, label) over the tokens of
+    the sentence; -inf for a span that no analysis has."""
 
 
 class ChainBatch:

@@ -29,7 +29,7 @@ from spacy_psa.pipeline.chain.chain_analyses import (
     exact,
 )
 from spacy_psa.pipeline.chain.extensions import register
-from spacy_psa.pipeline.chain.refined_chain import without_spans
+from spacy_psa.pipeline.chain.refined_chain import with_weights
 from spacy_psa.pipeline.chain.rehearsal import rehearse
 from spacy_psa.pipeline.chain.span_posteriors import Posterior
 from spacy_psa.pipeline.chain.span_tags import MISSING
@@ -171,10 +171,10 @@ class ChainLabeler(SentenceLabeler):
         return [ChainSentence(answers, row, each) for row, each in enumerate(batch.scores)]
 
     def _divided(self, sizes: list[int], known: list[Known]) -> Iterator[list[int]]:
-        most = max(len(each.forbidden) for each in known)
-        # Sentences with forbidden spans have more tags, so they are in batches of their own.
+        most = max(len(each.weights) for each in known)
+        # Sentences with weights of spans have more tags, so they are in batches of their own.
         for tags, refined in ((self._outputs, False), (self._outputs + 4 * most, True)):
-            own = [s * (bool(each.forbidden) == refined) for s, each in zip(sizes, known)]
+            own = [s * (bool(each.weights) == refined) for s, each in zip(sizes, known)]
             yield from batches_by_size(own, min(self.batch_tokens, POTENTIALS // max(1, tags**2)))
 
     def _given(self, scores: Sequence[Floats2d], known: Sequence[Known]) -> LinearChain:
@@ -187,8 +187,8 @@ class ChainLabeler(SentenceLabeler):
                 if each.allowed is not None:
                     evidence[row, : len(each.allowed)] = torch.from_numpy(each.allowed)
             chain = chain.constrain(evidence.to(flat.device))
-        forbidden = [each.forbidden for each in known]
-        return without_spans(chain, self.scheme, forbidden) if any(forbidden) else chain
+        weights = [each.weights for each in known]
+        return with_weights(chain, self.scheme, weights) if any(weights) else chain
 
     def _chain(self, flat: Tensor, lengths: Tensor, *, legal: bool) -> LinearChain:
         """Make the distributions of sentences.

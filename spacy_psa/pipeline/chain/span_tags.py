@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 TagFormat = Literal["BIOES", "BIO"]
-Spans = list[tuple[int, int, str]]
-"""Start, end and label of spans."""
+Labelled = tuple[int, int, str]
+"""Start, end and label of a span."""
+Spans = list[Labelled]
 MISSING = -1
 """The number that stands for the tag of a token without annotation."""
 

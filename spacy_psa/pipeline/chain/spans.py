@@ -20,12 +20,18 @@ from spacy_psa.pipeline.chain.decoders import Decode, SpanDecoder, SpanPredictio
 from spacy_psa.pipeline.chain.extensions import register
 from spacy_psa.pipeline.chain.labeler import Allowed, ChainLabeler, Known, Tags
 from spacy_psa.pipeline.chain.refined_chain import RefinedChain, without_spans
+from spacy_psa.pipeline.chain.span_evidence import what_is_known
 from spacy_psa.pipeline.chain.span_posteriors import (
     Posterior,
     SpanPosteriors,
     sentence_posteriors,
 )
 from spacy_psa.pipeline.chain.span_tags import MISSING, Spans, SpanScheme, TagFormat
+from spacy_psa.pipeline.chain.suggestions import (
+    Suggested,
+    check_suggested,
+    read_suggestions,
+)
 from spacy_psa.pipeline.evidence import (
     NOTHING,
     OUTSIDE,
@@ -109,6 +115,10 @@ class SpanLabeler(ChainLabeler):
             gold span (softmax-margin, Gimpel, Smith 2010; for the recall of entities, Mohit et al.
             2012); 0 for nothing. The model learns to find a span against these odds, so it misses
             fewer and finds more wrong ones. Probabilities lean towards spans as well.
+        suggested_spans: for keys of `doc.spans` with suggestions, such as those of a `span_ruler`
+            before this component, the weight that is added to the log odds of a suggested span;
+            or a weight for each label, with "*" for the others, as `learn_weights` sets them. None
+            for no suggestions. Training does not use suggestions.
 
     Raises:
         InputError: if a setting has a value that is not possible.
@@ -121,6 +131,10 @@ class SpanLabeler(ChainLabeler):
     threshold = Setting(
         lambda name, value: check_rates(**{name: value}),
         'The least probability of a span, for `decode = "threshold"`.',
+    )
+    suggested_spans = Setting(
+        check_suggested,
+        "For each span group with suggestions, the weight of one, or of each label.",
     )
     _derived: ClassVar[tuple[str, ...]] = (*ChainLabeler._derived, "_decoder")
 
@@ -135,10 +149,12 @@ class SpanLabeler(ChainLabeler):
         decode: Decode = "viterbi",
         threshold: float = 0.5,
         recall_cost: float = 0.0,
+        suggested_spans: Suggested | None = None,
         **settings: Any,
     ):
         super().__init__(vocab, model, name, **settings)
         self.store = store
+        self.suggested_spans = suggested_spans
         self.decode = decode
         self.threshold = threshold
         with naming(name):
@@ -266,6 +282,13 @@ class SpanLabeler(ChainLabeler):
         spans, outside = self.store.read(doc)
         return [span for span in spans if not is_noted(self.name, span)], outside
 
+    def _evidence(self, doc: Doc, bounds: Bounds) -> Evidence:
+        evidence = super()._evidence(doc, bounds)
+        if not self.suggested_spans:
+            return evidence
+        suggested = read_suggestions(doc, self.suggested_spans, self.labels)
+        return evidence.joined(Evidence(suggested=suggested))
+
     def _on_doc(self, doc: Doc, bounds: Bounds) -> Evidence:
         held, outside = self._held(doc)
         if not held and outside is None:
@@ -296,7 +319,7 @@ class SpanLabeler(ChainLabeler):
                 )
 
     def _translated(self, doc: Doc, evidence: Evidence, bounds: Bounds) -> list[Known]:
-        """Translate evidence into masks of tags and forbidden spans, for each sentence.
+        """Translate evidence into masks of tags and weights of spans, for each sentence.
 
         Spans that begin or end with white space are left out, unless they are on the doc. In BIO,
         whose tags do not tell the end, a span may still end so.
@@ -308,14 +331,14 @@ class SpanLabeler(ChainLabeler):
         inside = numpy.array([tag[0] in "OI" for tag in scheme.tags])
         known = []
         for start, end in bounds:
-            allowed, forbidden = _tags_allowed(evidence.within(start, end), end - start, scheme)
+            allowed, weights = what_is_known(evidence.within(start, end), end - start, scheme)
             own = space[start:end]
             if own.any():
                 if allowed is None:
                     allowed = numpy.ones((end - start, len(scheme.tags)), dtype=bool)
                 left = allowed[own] & inside
                 allowed[own] = numpy.where(left.any(1, keepdims=True), left, allowed[own])
-            known.append(Known(allowed, forbidden))
+            known.append(Known(allowed, weights))
         return known
 
     # Training
@@ -460,28 +483,3 @@ def same_tokens(example: Example) -> bool:
     return len(predicted) == len(reference) and numpy.array_equal(
         predicted.to_array(["ORTH"]), reference.to_array(["ORTH"])
     )
-
-
-def _tags_allowed(
-    evidence: Evidence, length: int, scheme: SpanScheme
-) -> tuple[Allowed | None, Spans]:
-    """Find the tags that evidence on a sentence allows, (n, K) or None, and the forbidden spans."""
-    forbidden = [
-        (start, end, each)
-        for start, end, label in evidence.forbidden
-        for each in ([label] if label else scheme.labels)
-    ]
-    if not evidence.required and not evidence.allowed:
-        return None, forbidden
-    allowed = numpy.ones((length, len(scheme.tags)), dtype=bool)
-    for start, end, label in evidence.required:
-        there = numpy.zeros_like(allowed[start:end])
-        for each in [label] if label else scheme.labels:
-            tags = scheme.encode(end - start, [(0, end - start, each)])
-            there[numpy.arange(end - start), tags] = True
-            allowed[end : end + 1, scheme.tag("I", each)] = False  # the span does not continue
-        allowed[start:end] &= there
-    label_of = [OUTSIDE, *(label for label in scheme.labels for _ in scheme.prefixes)]
-    for i, labels in evidence.allowed.items():
-        allowed[i] &= [label in labels for label in label_of]
-    return allowed, forbidden

@@ -32,6 +32,28 @@ def usefulness(analyses: "DocAnalyses", order: Order) -> float:
     return sum(_expected_errors(sentence, analyses.pipe) for sentence in analyses.sentences)
 
 
+def contradicted(analyses: "DocAnalyses") -> bool:
+    """Check whether the model contradicts the rules of a pipeline somewhere in a text.
+
+    It does where the probability of a suggested span is below 1/2 without all suggestions, and also
+    that of each other suggestion which overlaps it. Suggestions of a weight of 0 or less do not
+    count, nor do those that decisions have excluded.
+    """
+    evidence = analyses.evidence
+    spans = [span for span, weight in evidence.suggested.items() if weight > 0]
+    values: dict[tuple[int, int, str], float] = {}
+    for sentence in analyses.sentences:
+        own = [span for span in spans if sentence.start <= span[0] and span[1] <= sentence.end]
+        if own:
+            bare = sentence.given(analyses.doc, evidence._replace(suggested={}))
+            values |= {span: bare.posterior(*span) for span in own}
+    return any(
+        0.0 < value < 0.5
+        and all(other < 0.5 for (s, e, _), other in values.items() if s < span[1] and span[0] < e)
+        for span, value in values.items()
+    )
+
+
 def _expected_errors(sentence: "SentenceAnalyses", pipe: Any) -> float:
     begins = sorted({*pipe.scheme.columns("B"), *pipe.scheme.columns("S")})
     expected = float(sentence.marginals[:, begins].sum())
@@ -42,16 +64,17 @@ def _expected_errors(sentence: "SentenceAnalyses", pipe: Any) -> float:
 class TextQueue:
     """Chooses the next text.
 
-    A text keeps its last value until it is computed by the present model. Texts without a value
-    come after those with one, in the order of the file.
+    A text keeps its last value until it is computed by the present model. Texts in which the model
+    contradicts rules come first. Texts without a value come after those with one, in the order of
+    the file.
     """
 
     def __init__(self, numbers: Iterable[int], order: Order, seed: int = 0):
         self.order = order
         self.version = 0
-        self._values = dict.fromkeys(numbers, float("-inf"))
+        self._values = dict.fromkeys(numbers, (False, float("-inf")))
         if order is Order.random:
-            self._values = {n: Random(f"{seed} {n}").random() for n in self._values}
+            self._values = {n: (False, Random(f"{seed} {n}").random()) for n in self._values}
         self._ranked = sorted(map(self._rank, self._values))
         self._stale: set[int] = set()
         self.renew()  # nothing is computed yet
@@ -72,10 +95,10 @@ class TextQueue:
         """Check whether the present model has not computed a text."""
         return number in self._stale
 
-    def put(self, number: int, value: float) -> None:
-        """Keep how useful a text is to the present model."""
+    def put(self, number: int, value: float, first: bool = False) -> None:
+        """Keep how useful a text is to the present model, and whether it comes before others."""
         del self._ranked[bisect_left(self._ranked, self._rank(number))]
-        self._values[number] = value
+        self._values[number] = first, value
         insort(self._ranked, self._rank(number))
         self._stale.discard(number)
 
@@ -93,12 +116,13 @@ class TextQueue:
             avoided: whether a text comes only if there are no others at all.
         """
         later, others = last or {}, []
-        for _, number in self._ranked:
+        for *_, number in self._ranked:
             if number not in done:
                 if number not in later and not avoided(number):
                     return number
                 others.append(number)
         return min(others, key=lambda n: (avoided(n), later.get(n, -1)), default=None)
 
-    def _rank(self, number: int) -> tuple[float, int]:
-        return -self._values[number], number
+    def _rank(self, number: int) -> tuple[bool, float, int]:
+        first, value = self._values[number]
+        return not first, -value, number

@@ -31,8 +31,16 @@ from spacy_psa.studio.active_learning.export import (
     reference_doc,
 )
 from spacy_psa.studio.active_learning.store import AnnotationStore, Component, open_store
-from spacy_psa.studio.active_learning.teaching import EPOCHS, PATIENCE, STEPS, Taught, teach
+from spacy_psa.studio.active_learning.teaching import (
+    EPOCHS,
+    PATIENCE,
+    STEPS,
+    Taught,
+    teach,
+    unannotated_example,
+)
 from spacy_psa.training.model_folders import NEW, beside, replace
+from spacy_psa.training.rules import add_rules, learn_rules
 
 HELD_OUT = 5
 """One text in so many is kept for measuring, if there is no development data."""
@@ -52,6 +60,8 @@ class Lesson(BaseModel):
     seed: int = 0
     begin: Beginning | None = None
     """The model to make if there is none."""
+    patterns: list[Path] = []
+    """Rules that suggest spans; see `add_rules`."""
 
 
 def run(lesson: Lesson, output: TextIO) -> Taught:
@@ -86,6 +96,7 @@ def run(lesson: Lesson, output: TextIO) -> Taught:
     pipe: Any = nlp.get_pipe(lesson.component)
     for label in component.labels:
         pipe.add_label(label)
+    add_rules(nlp, lesson.component, lesson.patterns)
     decided, dev = docs_of(items, nlp.vocab), docs_of(held_out, nlp.vocab)
     if lesson.dev is not None:
         dev = list(read_docbins(lesson.dev, nlp.vocab))
@@ -105,6 +116,8 @@ def run(lesson: Lesson, output: TextIO) -> Taught:
             ),
         )
         if taught.taken:
+            if pipe.suggested_spans:
+                learn_rules(nlp, lesson.component, [unannotated_example(doc) for doc in dev])
             nlp.to_disk(new)
             sync_tree(new)
             replace(lesson.output, new)

@@ -81,7 +81,7 @@ def teach(
         raise InputError("Teach has no development data to measure by: use --dev")
     trained = _trained(nlp, name)
     measured, examples, others = (
-        with_upstream(nlp, name, map(_unannotated, docs), without=trained)
+        with_upstream(nlp, name, map(unannotated_example, docs), without=trained)
         for docs in (dev, decided, replayed)
     )
     fix_random_seed(seed)
@@ -151,7 +151,8 @@ def _trained(nlp: Language, name: str) -> list[str]:
     return [*upstream, name]
 
 
-def _unannotated(doc: Doc) -> Example:
+def unannotated_example(doc: Doc) -> Example:
+    """Make an example of a gold doc, whose predicted doc has only its tokens and sentences."""
     return Example(unannotated(doc, document=True), doc)
 
 

@@ -64,6 +64,12 @@ def serve(
         str,
         typer.Option(help="Labels, such as PER,ORG,LOC, to begin Annotate without a model."),
     ] = "",
+    patterns: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Patterns as of spaCy's entity_ruler, which suggest spans; may be repeated."
+        ),
+    ] = None,
     task: Annotated[
         Literal["ner", "chunker"], typer.Option(help="The annotation to learn, without a model.")
     ] = "ner",
@@ -103,6 +109,9 @@ def serve(
     With --labels, no model is needed: the first Teach trains one from your decisions, and then its
     suggestions come, the least certain texts first. Labels can also be added on the page.
 
+    With --patterns, the spans that match are suggested from the start. Teach learns a weight for
+    each file and label, and texts in which the model contradicts the patterns come first.
+
     \b
     Example:
       spacy-psa serve training/model-best
@@ -136,10 +145,20 @@ def serve(
         begin = Beginning(labels=names, task=task, lang=lang, vectors=vectors, base=base)
     if annotate is not None:
         about = AnnotatePlan(
-            annotate, texts, annotator, order, seed, component, dev, train, gpu_id, begin
+            annotate,
+            texts,
+            annotator,
+            order,
+            seed,
+            component,
+            dev,
+            train,
+            gpu_id,
+            begin,
+            tuple(patterns or ()),
         )
-    elif texts or dev:
-        raise InputError("--texts and --dev are for Annotate: also use --annotate FILE")
+    elif texts or dev or patterns:
+        raise InputError("--texts, --dev and --patterns are for Annotate: also use --annotate FILE")
     settings = Settings(
         token=token,
         max_bytes=max_bytes,

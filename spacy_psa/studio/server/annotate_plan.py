@@ -1,7 +1,7 @@
 """The options of `serve` that belong to Annotate, and the work that they open."""
 
 import getpass
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from spacy_psa.studio.active_learning.tokens import Tokens, split_into_sentences
 from spacy_psa.studio.server.annotating import Annotating, component_of
 from spacy_psa.studio.server.models import ServedModel
 from spacy_psa.studio.server.teacher import Teacher
+from spacy_psa.training.rules import add_rules
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class AnnotatePlan:
     gpu_id: int = -1
     begin: Beginning | None = None
     """The model to make, if none is served."""
+    patterns: tuple[Path, ...] = ()
+    """Rules that suggest spans; see `add_rules`."""
 
     @property
     def output(self) -> Path:
@@ -49,7 +52,8 @@ class AnnotatePlan:
         Raises:
             InputError: see `open_store`; and if another path does not exist.
         """
-        for option, path in (("texts", self.texts), ("dev", self.dev), ("train", self.train)):
+        files = [("texts", self.texts), ("dev", self.dev), ("train", self.train)]
+        for option, path in [*files, *(("patterns", path) for path in self.patterns)]:
             if path is not None and not path.exists():
                 raise InputError(f"--{option} {path}: there is no such file; check the path")
         if self.output.exists() and not (self.output / "meta.json").exists():
@@ -83,20 +87,29 @@ class AnnotatePlan:
             "serve that model to continue from it"
         )
 
-    def work(self, store: AnnotationStore, model: ServedModel, path: str | None) -> Annotating:
+    def work(
+        self,
+        store: AnnotationStore,
+        model: ServedModel,
+        path: str | None,
+        warn: Callable[[str], None] = lambda warning: None,
+    ) -> Annotating:
         """Import the texts, and open the work on the file with the pipeline of `path`.
 
         Without a path, the pipeline is not trained. Labels that were added before are added again.
+        `warn` is called with labels of patterns that are not known.
 
         Raises:
             InputError: if the model has no component of spans, or none that the decisions are
-                about; if a line of the texts cannot be read; if there is no text.
+                about; if a line of the texts or the patterns cannot be read; if there is no text.
         """
         pipe = confident_pipe(model.nlp, self.component, "--component")
         before = store.component
         wanted = (*(before.labels if before else ()), *(self.begin.labels if self.begin else ()))
         for label in wanted if self.begin else ():
             pipe.add_label(check_label(label))
+        for warning in add_rules(model.nlp, pipe.name, self.patterns):
+            warn(warning)
         store.use(component_of(pipe))
         if self.texts is not None:
             store.add(read_texts(model.nlp, pipe.name, self.texts))
@@ -114,6 +127,7 @@ class AnnotatePlan:
             gpu_id=self.gpu_id,
             seed=self.seed,
             begin=self.begin,
+            patterns=list(self.patterns),
         )
         queue = TextQueue(numbers, self.order, self.seed)
         name = self.annotator or _own_name()

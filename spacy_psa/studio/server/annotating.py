@@ -1,6 +1,7 @@
 """The work of annotators: suggestions of a model, and the decisions of people about them."""
 
 import asyncio
+import math
 import tempfile
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -11,13 +12,14 @@ from typing import Any
 from fastapi import HTTPException
 from spacy.language import Language
 
+from spacy_psa.pipeline.analyses import DocAnalyses
 from spacy_psa.pipeline.chain.spans import SpanLabeler
 from spacy_psa.sentences import sentence_bounds
 from spacy_psa.studio.active_learning.beginning import check_label
 from spacy_psa.studio.active_learning.decisions import Decided, Decision
 from spacy_psa.studio.active_learning.export import export
 from spacy_psa.studio.active_learning.export_format import ENDINGS, ExportFormat
-from spacy_psa.studio.active_learning.queue import Order, TextQueue, usefulness
+from spacy_psa.studio.active_learning.queue import Order, TextQueue, contradicted, usefulness
 from spacy_psa.studio.active_learning.store import AnnotationStore, Component, StoredText
 from spacy_psa.studio.server.analysis import rows_of
 from spacy_psa.studio.server.app import WithModel
@@ -49,7 +51,7 @@ class Annotating:
         self.teacher = teacher
         self.annotator = annotator
         self.trained = trained
-        """Whether the model knows anything; else its suggestions are not shown."""
+        """Whether the model knows anything; else only matches of rules are suggested."""
         self.component = component
         self._lengths = store.lengths()
         self._done: dict[str, set[int]] = {}
@@ -115,7 +117,7 @@ class Annotating:
         with model.scored(text.tokens) as (doc, scores):
             given = scores[name].given(**decided.evidence) if decided != Decided() else scores[name]
             if self.trained and self.queue.order is not Order.random:
-                self.queue.put(text.number, usefulness(given, self.queue.order))
+                self._keep(text.number, given)
             bounds = sentence_bounds(doc)
             rows = rows_of(scores[name], given, bounds, range(len(bounds)), 1)
             known = decided.tokens
@@ -128,7 +130,7 @@ class Annotating:
                 for i, (start, end) in enumerate(bounds)
             ]
             if not self.trained:
-                _hide_suggestions(sentences, decided)
+                _show_rules(sentences, decided, given)
             return {
                 "text": text.number,
                 "sentences": sentences,
@@ -222,7 +224,10 @@ class Annotating:
                 analyses = scores[self.component.name]
                 if decided != Decided():
                     analyses = analyses.given(**decided.evidence)
-                self.queue.put(text.number, usefulness(analyses, self.queue.order))
+                self._keep(text.number, analyses)
+
+    def _keep(self, text: int, analyses: DocAnalyses) -> None:
+        self.queue.put(text, usefulness(analyses, self.queue.order), contradicted(analyses))
 
     def _is_done(self, text: int) -> bool:
         """Check whether all annotators have decided a text."""
@@ -267,12 +272,24 @@ class Annotating:
             return path.read_bytes(), name
 
 
-def _hide_suggestions(sentences: list[Row], decided: Decided) -> None:
-    """Leave only accepted spans in the analyses of sentences, and no uncertainty."""
-    accepted = set(decided.accepted)
+def _show_rules(sentences: list[Row], decided: Decided, analyses: DocAnalyses) -> None:
+    """Leave only accepted spans and matches of rules in sentences, and no uncertainty.
+
+    Of matches that overlap, the longest is shown. Its probability is that of its weight alone.
+    """
+    shown = dict.fromkeys(decided.accepted, 1.0)
+    taken, rejected = set(decided.tokens), {*decided.rejected}
+    suggested = analyses.evidence.suggested.items()
+    for (start, end, label), weight in sorted(suggested, key=lambda s: (s[0][0] - s[0][1], s[0])):
+        wrong = not rejected.isdisjoint([(start, end, label), (start, end, "")])
+        if weight > 0 and not wrong and taken.isdisjoint(range(start, end)):
+            shown[start, end, label] = round(1 / (1 + math.exp(-weight)), 4)
+            taken.update(range(start, end))
     for sentence in sentences:
+        first, last = sentence["start"], sentence["start"] + len(sentence["tokens"])
+        own = [[*span, p] for span, p in sorted(shown.items()) if first <= span[0] < last]
         for analysis in sentence["analyses"]:
-            analysis["items"] = [i for i in analysis["items"] if tuple(i[:3]) in accepted]
+            analysis["items"] = own
         sentence["entropies"] = [0.0] * len(sentence["entropies"])
 
 

@@ -100,7 +100,7 @@ def serve(plan: ServerPlan, tell: Callable[[str], None], warn: Callable[[str], N
         if plan.review:
             views.append(review_view(plan.review))
         if about and store:
-            work = about.work(store, served[0], first)
+            work = about.work(store, served[0], first, warn)
             if first and (notice := about.notice(first)):
                 warn(notice)
             views.append(annotate_view(work))

@@ -1,4 +1,4 @@
-"""Spans that are known to be wrong: summed out of the partition, and unlearnt."""
+"""Spans with weights, and those that are wrong: summed exactly, and unlearnt."""
 
 import numpy
 import pytest
@@ -10,7 +10,7 @@ from spacy.training import Example
 from thinc.api import Adam
 
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.chain.refined_chain import without_spans
+from spacy_psa.pipeline.chain.refined_chain import with_weights, without_spans
 from spacy_psa.pipeline.chain.span_tags import SpanScheme
 from spacy_psa.structs.chain import LinearChain
 from tests.helpers.analyses import agrees, analyses, enumerate_doc, legal_chain, tag_path
@@ -40,7 +40,7 @@ HEADS = ["label_pair", "softmax"]
     seed=st.integers(0, 9999),
     data=st.data(),
 )
-def test_wrong_spans_are_out_of_the_partition_and_of_its_gradient(kind, lengths, seed, data):
+def test_weights_of_spans_are_in_the_partition_and_in_its_gradient(kind, lengths, seed, data):
     labels = ["A", "B"]
     scheme = SpanScheme(labels, kind)
     k = len(scheme.tags)
@@ -49,19 +49,22 @@ def test_wrong_spans_are_out_of_the_partition_and_of_its_gradient(kind, lengths,
         (len(lengths), max(lengths), k, k), generator=generator, dtype=torch.float64
     ).requires_grad_()
     chain = legal_chain(LinearChain(potentials, torch.tensor(lengths)), scheme)
-    wrong = []
+    weights = []
     for n in lengths:
         spans = [(s, e, x) for s in range(n) for e in range(s + 1, n + 1) for x in labels]
-        wrong.append(data.draw(st.lists(st.sampled_from(spans), max_size=5)))
-    left = without_spans(chain, scheme, wrong).log_partition
+        values = st.sampled_from([-float("inf"), -0.7, 2.0])
+        weights.append(data.draw(st.dictionaries(st.sampled_from(spans), values, max_size=5)))
+    left = with_weights(chain, scheme, weights).log_partition
     totals = []
     for row, n in enumerate(lengths):
         scores = []
         for analysis in analyses(n, labels):
-            if not set(analysis) & set(wrong[row]):
+            weight = sum(weights[row].get(span, 0.0) for span in analysis)
+            if weight > -float("inf"):
                 steps = tag_path(analysis, n, scheme.tags)
                 pairs = zip([0, *steps[:-1]], steps)
-                scores.append(sum(potentials[row, t, a, b] for t, (a, b) in enumerate(pairs)))
+                score = sum(potentials[row, t, a, b] for t, (a, b) in enumerate(pairs))
+                scores.append(score + weight)
         totals.append(torch.logsumexp(torch.stack(scores), 0))
     expected = torch.stack(totals)
     torch.testing.assert_close(left, expected)

@@ -14,10 +14,12 @@ from spacy_psa.studio.active_learning.beginning import (
     first_model,
     without_knowledge,
 )
+from spacy_psa.studio.active_learning.decisions import Decided
 from spacy_psa.studio.server.annotate import annotate_view
 from spacy_psa.studio.server.annotate_plan import AnnotatePlan
 from spacy_psa.studio.server.app import create_app
 from spacy_psa.studio.server.models import ServedModel
+from tests.helpers.decided import accept, complete, reject
 from tests.helpers.pipelines import make_examples, random_nlp
 
 
@@ -88,6 +90,36 @@ def test_labels_that_were_added_are_there_at_the_next_start(tmp_path):
         name, path, nlp = plan.model()
         work = plan.work(store, ServedModel(name, nlp), path)
         assert work.component.labels == ("PER", "ORG", "LOC") and not work.trained
+
+
+def test_rules_suggest_spans_before_there_is_a_model(tmp_path):
+    patterns = tmp_path / "names.jsonl"
+    lines = [("PER", "Ada"), ("ORG", "Ada left"), ("ORG", "Rome"), ("PER", "Rome"), ("X", "Bob")]
+    patterns.write_text("".join(f'{{"label": "{x}", "pattern": "{p}"}}\n' for x, p in lines))
+    plan, warnings = plan_of(tmp_path, patterns=(patterns,)), []
+    with plan.open() as store:
+        name, path, nlp = plan.model()
+        served = ServedModel(name, nlp)
+        work = plan.work(store, served, path, warnings.append)
+
+        def shown(*decisions):
+            decided = Decided().then(decisions)
+            (sentence,) = work.shown(store.text(1), decided, served)["sentences"]
+            (analysis,) = sentence["analyses"]
+            return [tuple(item) for item in analysis["items"]]
+
+        likely = pytest.approx(0.8808)  # of exp(2) to 1
+        assert shown() == [(0, 2, "ORG", likely), (2, 3, "ORG", likely)]
+        assert shown(reject(0, 2), reject(2, 3, "ORG")) == [
+            (0, 1, "PER", likely),
+            (2, 3, "PER", likely),
+        ]
+        assert shown(accept(0, 1, "PER"), complete(0, 2)) == [
+            (0, 1, "PER", 1.0),
+            (2, 3, "ORG", likely),
+        ]
+        assert "does not know X" in warnings[0]
+        assert work.teacher.lesson.patterns == [patterns]
 
 
 def test_a_model_gets_the_labels_that_it_lacks_in_the_order_of_the_work(tmp_path):

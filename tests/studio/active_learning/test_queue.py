@@ -3,8 +3,9 @@
 import math
 
 import pytest
+from spacy.tokens import Span
 
-from spacy_psa.studio.active_learning.queue import Order, TextQueue, usefulness
+from spacy_psa.studio.active_learning.queue import Order, TextQueue, contradicted, usefulness
 from spacy_psa.studio.active_learning.tokens import Tokens, split_into_sentences
 from tests.helpers.pipelines import random_nlp, spans_of
 
@@ -80,6 +81,31 @@ def test_the_most_useful_text_is_first(order):
         queue.put(number, usefulness(analyses_of(ner, nlp.make_doc(TEXTS[number])), order))
     assert everything(queue) == sorted(range(4), key=lambda i: -values[i])
     assert queue.stale() == []
+
+
+def test_texts_whose_rules_the_model_contradicts_come_first():
+    nlp = random_nlp({"suggested_spans": {"rules": 30.0, "bad": -1.0}})
+    ner = nlp.get_pipe("ner")
+    doc = nlp.make_doc("Ada met Bob")
+    best = [(s.start, s.end, s.label_) for s in analyses_of(ner, doc).best]
+    others = [(0, 3, x) for x in ner.labels if (0, 3, x) not in best]
+
+    def contradicted_by(key, *spans, **evidence):
+        doc.spans[key] = [Span(doc, *span) for span in spans]
+        answer = contradicted(analyses_of(ner, doc).given(**evidence))
+        del doc.spans[key]
+        return answer
+
+    assert best and others
+    assert not contradicted_by("rules", *best)
+    assert not contradicted_by("bad", others[0])
+    assert not contradicted_by("rules", others[0], best[0])  # a rule agrees with the model
+    assert contradicted_by("rules", others[0])  # however probable the rule makes it
+    assert not contradicted_by("rules", others[0], forbid=[others[0]])  # a person has decided
+    queue = TextQueue([1, 2, 3], Order.entropy)
+    for number in (1, 2, 3):
+        queue.put(number, 1.0 / number, first=number == 3)
+    assert everything(queue) == [3, 1, 2]
 
 
 def test_a_new_model_makes_all_values_stale_and_keeps_them_until_they_are_computed():

@@ -80,6 +80,21 @@ def test_a_model_that_is_not_worse_is_saved_and_predicts_what_was_decided(lesson
     )
 
 
+def test_rules_are_saved_with_the_model_and_their_weights_are_learned(lesson, tmp_path):
+    patterns = tmp_path / "towns.jsonl"
+    names = ("Leeds", "London", "Bath", "towns", "left", "and")
+    lines = (f'{{"label": "LOC", "pattern": "{name}"}}\n' for name in names)
+    patterns.write_text("".join(lines), encoding="utf8")
+    dev = dev_file(tmp_path / "dev.spacy")
+    taught(lesson.model_copy(update={"dev": dev, "patterns": [patterns]}))
+    nlp = spacy.load(lesson.output)
+    assert nlp.pipe_names == ["towns", "ner"] and len(nlp.get_pipe("towns").patterns) == 6
+    weights = nlp.get_pipe("ner").suggested_spans["towns"]
+    assert weights["*"] == 2.0 != weights["LOC"]
+    again = lesson.model_copy(update={"dev": dev, "model": str(lesson.output)})
+    assert taught(again)[-1]["dev"] == 8  # the rules come with the model
+
+
 def test_without_development_data_texts_are_held_out_and_not_learned(lesson):
     last = taught(lesson)[-1]
     assert (last["texts"], last["dev"]) == (7, 1)
