@@ -200,8 +200,9 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
         """
         # Not typed as Iterable[str]: spaCy would turn a string in a config into its letters.
         self._check_list("labels", labels)
-        validate_get_examples(get_examples, f"{type(self).__name__}.initialize")
-        for label in self._find_labels(get_examples()) if labels is None else labels:
+        sample: list[Doc] = []
+        examples = self._read(get_examples, sample)
+        for label in self._find_labels(examples) if labels is None else labels:
             self.add_label(label)
         if not self.labels:
             raise InputError(
@@ -209,12 +210,27 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
                 "that this component learns from: check [paths.train], or set "
                 f"[initialize.components.{self.name}.labels]"
             )
-        sample = list(islice(self._samples(get_examples()), INIT_SAMPLE))
+        while len(sample) < INIT_SAMPLE and next(examples, None) is not None:
+            pass
         if not sample:
             raise ValueError(Errors.E923.format(name=self.name))
         self.model.set_dim("nO", self._outputs)
         self._prepare_model()
         self.model.initialize(X=sample)
+        self._check_model(sample[0])
+
+    def _read(
+        self, get_examples: Callable[[], Iterable[Example]], sample: list[Doc]
+    ) -> Iterator[Example]:
+        """Read the examples once: check each, and add the first docs for the model to `sample`."""
+        method = f"{type(self).__name__}.initialize"
+        examples = get_examples() if callable(get_examples) else None
+        if not examples:
+            validate_get_examples(get_examples, method)  # raises
+        for eg in examples or ():
+            validate_examples([eg], method)
+            sample += islice(self._samples([eg]), INIT_SAMPLE - len(sample))
+            yield eg
 
     def _check_list(self, setting: str, names: Any) -> None:
         """Check that labels or tags for `initialize` are a list, or None."""
@@ -226,6 +242,9 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
 
     def _prepare_model(self) -> None:
         """Tell the model what follows from the labels, before its weights are made."""
+
+    def _check_model(self, doc: Doc) -> None:
+        """Check that the initialized model fits this component, by a doc that it can score."""
 
     def _samples(self, examples: Iterable[Example]) -> Iterator[Doc]:
         """Select the docs that the model can be initialized with."""

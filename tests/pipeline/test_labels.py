@@ -57,3 +57,11 @@ def test_labels_may_be_any_list(kind):
     unannotated = [Example(nlp.make_doc("a"), nlp.make_doc("a"))]
     nlp.get_pipe("ner").initialize(lambda: unannotated, labels=kind(["PER", "ORG"]))
     assert nlp.get_pipe("ner").labels == ("PER", "ORG")
+
+
+@pytest.mark.parametrize("labels", [None, ["PER", "ORG"]], ids=["found", "given"])
+def test_the_examples_are_read_once(labels):
+    nlp = make_nlp()
+    examples, passes = make_examples(nlp), []
+    nlp.get_pipe("ner").initialize(lambda: iter(passes.append(1) or examples), labels=labels)
+    assert len(passes) == 1

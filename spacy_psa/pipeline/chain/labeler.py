@@ -3,13 +3,13 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import islice
 from typing import Any, ClassVar
 
 import numpy
 import torch
 from numpy.typing import NDArray
 from spacy.language import Language
+from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.vocab import Vocab
 from thinc.api import Model
@@ -129,9 +129,6 @@ class ChainLabeler(SentenceLabeler):
         """
         try:
             super().initialize(get_examples, nlp=nlp, labels=labels)
-            if not listens(self.model):
-                (doc,) = islice(self._samples(get_examples()), 1)
-                self._check_shapes(self.model.predict([doc]), len(doc))
         except InputError:
             raise
         except Exception as error:
@@ -143,8 +140,11 @@ class ChainLabeler(SentenceLabeler):
                 "any tok2vec"
             ) from error
 
-    def _check_shapes(self, scores: list[Floats2d], tokens: int) -> None:
+    def _check_model(self, doc: Doc) -> None:
         """Check that there is a row for each token, with a number for each tag or pair of tags."""
+        if listens(self.model):
+            return
+        scores, tokens = self.model.predict([doc]), len(doc)
         k, pairs = len(self.tags), int(self.scheme.legal().transitions.sum())
         widths = {array.shape[-1] for array in scores if len(array)}
         if sum(map(len, scores)) != tokens or not widths <= {k, k * k, pairs}:

@@ -9,7 +9,7 @@ import numpy
 import torch
 from spacy.language import Language
 from spacy.tokens import Doc, Span, SpanGroup, Token
-from spacy.training import Example, validate_get_examples
+from spacy.training import Example
 from spacy.vocab import Vocab
 from thinc.api import Model, xp2torch
 from thinc.types import Floats2d
@@ -266,8 +266,8 @@ class ConstituencyParser(StructuredPipe):
         """
         self._check_list("tags", tags)
         if heads := tag_heads(self.model):
-            validate_get_examples(get_examples, "ConstituencyParser.initialize")
-            self.cfg["tags"] = list(find_tags(get_examples()) if tags is None else tags)
+            examples = self._read(get_examples, [])
+            self.cfg["tags"] = list(find_tags(examples) if tags is None else tags)
             if not self.tags:
                 raise InputError(
                     f"{self.name}: tag_hidden needs tags, but the training data has none: "
