@@ -44,7 +44,7 @@ from spacy_psa.architectures.distinct_words import (
     init_table,
 )
 from spacy_psa.bridge.architecture import Architecture, architecture, on_meta, setting
-from spacy_psa.bridge.layers import run_shim, shim_of
+from spacy_psa.bridge.layers import run_shim, shim_of, split_rows
 from spacy_psa.bridge.shim import TorchShim
 from spacy_psa.errors import check_amounts, check_rates, check_sizes, naming
 from spacy_psa.modules.char_attention import CharAdaTrans, CharTransformer
@@ -219,14 +219,12 @@ def _embed_sentences(
     )
     inputs = characters, torch.tensor(read.lengths), first, last
     vectors, backprop_vectors = run_shim(shim, inputs, is_train)
-    xp = model.ops.xp
-    ends = numpy.cumsum([len(doc) for doc in docs])[:-1].tolist()
 
     def backprop(dY: list[Floats2d]) -> list[Doc]:
-        backprop_vectors(xp.concatenate(dY))
+        backprop_vectors(model.ops.xp.concatenate(dY))
         return []
 
-    return xp.split(vectors, ends), backprop
+    return split_rows(vectors, map(len, docs)), backprop
 
 
 def _characters(model: Model, docs: list[Doc]) -> _Characters:

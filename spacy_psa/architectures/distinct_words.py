@@ -17,8 +17,8 @@ from thinc.api import Model
 from thinc.types import Floats2d
 from torch import Tensor, nn
 
-from spacy_psa.bridge.layers import join_rows, shim_of
-from spacy_psa.bridge.shim import no_gradient
+from spacy_psa.bridge.layers import join_rows, shim_of, split_rows
+from spacy_psa.bridge.shim import no_gradient, tensors
 from spacy_psa.errors import check_sizes
 from spacy_psa.sentences import Sentences
 
@@ -97,13 +97,13 @@ class WordCache:
         return vectors, no_gradient
 
     def _check(self, module: nn.Module, attributes: dict[str, Any]) -> None:
-        weights = list(module.state_dict().values())
+        weights = list(tensors(module))
         if (
             len(weights) != len(self._weights)
             or attributes != self._attributes
             or not all(map(torch.equal, weights, self._weights))
         ):
-            self._weights = [tensor.clone() for tensor in weights]
+            self._weights = [tensor.detach().clone() for tensor in weights]
             self._attributes = {
                 key: dict(value) if isinstance(value, dict) else value
                 for key, value in attributes.items()
@@ -197,7 +197,6 @@ def hand_out(
     """
     xp = model.ops.xp
     index = xp.asarray(index)
-    ends = numpy.cumsum(sizes)[:-1].tolist()
 
     def backprop(dY: list[Floats2d]) -> list[Doc]:
         d_vectors = model.ops.alloc2f(*vectors.shape)
@@ -205,7 +204,7 @@ def hand_out(
         embed_backprop(d_vectors)
         return []
 
-    return xp.split(vectors[index], ends), backprop
+    return split_rows(vectors[index], sizes), backprop
 
 
 def masked(vectors: list[Floats2d], backprop: Callable, masks: list[Any]) -> Any:

@@ -25,7 +25,7 @@ from spacy_psa.architectures.sentencewise import (
     uncertainty,
 )
 from spacy_psa.bridge.architecture import on_meta
-from spacy_psa.bridge.layers import join_rows, shim_of
+from spacy_psa.bridge.layers import join_rows, shim_of, split_rows
 from spacy_psa.bridge.shim import TorchShim
 from spacy_psa.errors import InputError, check_rates, check_sizes, naming
 from spacy_psa.modules.documents import (
@@ -234,9 +234,9 @@ def _forward(
         d_output = xp2torch(join_rows(xp, d_vectors), device=device)
         d_x = torch_backprop(d_output)[0]
         assert d_x is not None
-        return below_backprop(xp.split(torch2xp(d_x), numpy.cumsum(parts)[:-1].tolist()))
+        return below_backprop(split_rows(torch2xp(d_x), parts))
 
-    return xp.split(torch2xp(output.detach()), numpy.cumsum(sizes)[:-1].tolist()), backprop
+    return split_rows(torch2xp(output.detach()), sizes), backprop
 
 
 def _below(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Floats2d], Callable]:

@@ -10,7 +10,7 @@ from thinc.types import Floats2d
 from thinc.util import to_numpy
 
 from spacy_psa.architectures.feature_cache import FeatureCache
-from spacy_psa.bridge.layers import join_rows, run_shim, shim_of, torch_layer
+from spacy_psa.bridge.layers import join_rows, run_shim, shim_of, split_rows, torch_layer
 from spacy_psa.bridge.shim import TorchShim
 from spacy_psa.errors import InputError, SettingError, check_choice, check_sizes, naming
 from spacy_psa.modules.pretrained import EncoderPrecision, LayerMix, Pooling, PretrainedEncoder
@@ -162,16 +162,15 @@ def _forward(
     shim = shim_of(model)
     module: Any = shim.module
     words = _documents([doc for doc in docs if len(doc)])
-    ends = numpy.cumsum(sizes)[:-1].tolist()
     if module.frozen:
-        return model.ops.xp.split(_frozen(model, words, is_train), ends), _untrained
+        return split_rows(_frozen(model, words, is_train), sizes), _untrained
     output, torch_backprop = run_shim(shim, module.inputs(words), is_train)
 
     def backprop(d_vectors: list[Floats2d]) -> list[Doc]:
         torch_backprop(join_rows(model.ops.xp, d_vectors))
         return []
 
-    return model.ops.xp.split(output, ends), backprop
+    return split_rows(output, sizes), backprop
 
 
 def _documents(docs: Sequence[Doc]) -> list[list[str]]:
@@ -202,8 +201,7 @@ def _frozen(model: Model, documents: list[list[str]], is_train: bool) -> Any:
         output = to_numpy(run_shim(shim, module.inputs(new), False)[0])
         # Rounded also where nothing is kept, so that a model computes the same from its file.
         output = output.clip(-FLOAT16, FLOAT16).astype("float16")
-        ends = numpy.cumsum([len(words) for words in new])[:-1]
-        for i, words, array in zip(missing, new, numpy.split(output, ends)):
+        for i, words, array in zip(missing, new, split_rows(output, map(len, new))):
             rows[i] = array
             if key:
                 features.save(key, words, array)

@@ -10,14 +10,13 @@ layer cannot call it: `DocsUnderHead` carry the head down, each time that docs g
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy
 import torch
 from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
 from torch import Tensor
 
-from spacy_psa.bridge.layers import shim_of
+from spacy_psa.bridge.layers import shim_of, split_rows
 from spacy_psa.bridge.shim import TorchShim
 from spacy_psa.errors import InputError
 from spacy_psa.sentences import SplitDocs, sentence_bounds, split_sentences
@@ -191,7 +190,7 @@ def sentence_vectors(
     xp = tok2vec.ops.xp
     vectors = []
     for array, sizes in zip(whole, parts):
-        vectors += xp.split(array, numpy.cumsum(sizes)[:-1].tolist())
+        vectors += split_rows(array, sizes)
     backprops = []
     for layer in above:
         vectors, layer_backprop = layer(vectors, is_train)

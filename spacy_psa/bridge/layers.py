@@ -1,7 +1,8 @@
 """Torch modules as thinc layers: Model[List[Floats2d], List[Floats2d]]."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
+from typing import Any
 
 import numpy
 import torch
@@ -71,6 +72,12 @@ def join_rows(xp: Any, arrays: list[Floats2d]) -> Floats2d:
     return xp.ndarray((rows, *first.shape[1:]), dtype=first.dtype, memptr=first.data)
 
 
+def split_rows(rows: Any, sizes: Iterable[int]) -> list[Any]:
+    """Split an array into views with `sizes` rows each, as `join_rows` joined them."""
+    ends = list(accumulate(sizes))[:-1]
+    return [rows[start:end] for start, end in zip([0, *ends], [*ends, None])]
+
+
 def _follow_each_other(arrays: list[Any]) -> bool:
     """Whether arrays on a GPU lie one after the other in one block of memory."""
     owner, end = arrays[0].data.mem, arrays[0].data.ptr
@@ -122,20 +129,19 @@ def _forward(
     flat = xp2torch(rows, requires_grad=is_train, device=device)
     lengths = torch.tensor(list(map(len, filled)))
     output, torch_backprop = shim((flat, lengths), is_train)
-    ends = out_ends = numpy.cumsum(sizes)[:-1]
+    out_sizes = sizes
     out_lengths = getattr(shim._model, "out_lengths", None)
     if out_lengths is not None:
-        out_sizes = numpy.zeros(len(sizes), dtype="int64")
-        out_sizes[numpy.array(sizes) > 0] = out_lengths(lengths).numpy()
-        out_ends = numpy.cumsum(out_sizes)[:-1]
+        filled_sizes = iter(out_lengths(lengths).tolist())
+        out_sizes = [next(filled_sizes) if size else 0 for size in sizes]
 
     def backprop(dY: list[Floats2d]) -> list[Floats2d]:
         d_output = xp2torch(join_rows(xp, dY), device=device)
         d_flat = torch_backprop(d_output)[0]
         assert d_flat is not None
-        return xp.split(torch2xp(d_flat), ends)
+        return split_rows(torch2xp(d_flat), sizes)
 
-    return xp.split(torch2xp(output.detach()), out_ends), backprop
+    return split_rows(torch2xp(output.detach()), out_sizes), backprop
 
 
 def _check_width(model: Model, x: Floats2d) -> None:
@@ -185,6 +191,4 @@ def differentiate(
     loss = function(flat)
     loss.backward()
     assert flat.grad is not None
-    ends = numpy.cumsum([len(array) for array in scores])[:-1].tolist()
-    gradients = model.ops.xp.split(torch2xp(flat.grad), ends)
-    return float(loss.detach()), cast(list[Floats2d], gradients)
+    return float(loss.detach()), split_rows(torch2xp(flat.grad), map(len, scores))

@@ -1,7 +1,6 @@
 """A torch module inside a thinc model, with its weights and settings."""
 
 import contextlib
-import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping
 from io import BytesIO
@@ -28,6 +27,16 @@ ZIP = b"PK\x03\x04"
 
 ENTRY = "spacy-psa"
 """The entry of the saved bytes that has all but the weights, as JSON."""
+
+
+def tensors(module: nn.Module) -> Iterator[Tensor]:
+    """Yield the parameters and buffers of a module; torch's own iterators also make their names."""
+    for tensor in (*module._parameters.values(), *module._buffers.values()):
+        if tensor is not None:
+            yield tensor
+    for child in module._modules.values():
+        if child is not None:
+            yield from tensors(child)
 
 
 class TorchShim(Shim):
@@ -85,8 +94,7 @@ class TorchShim(Shim):
     @property
     def device(self) -> torch.device:
         """The device of the module's weights; if it has none, the device of new modules."""
-        module = self.module
-        tensor = next(itertools.chain(module.parameters(), module.buffers()), None)
+        tensor = next(tensors(self.module), None)
         return get_torch_default_device() if tensor is None else tensor.device
 
     def build(self, **settings: Any) -> None:

@@ -98,8 +98,7 @@ class BiLSTM(nn.Module):
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """Encode x (N, nI) of sentences of `lengths` (B,) -> (N, 2 * hidden)."""
         packing = Packing(lengths)
-        places = torch.argsort(packing.forward), torch.argsort(packing.backward)
-        places = places[0].to(x.device), places[1].to(x.device)
+        places = [place.to(x.device) for place in packing.places]
         if self.training:
             x = self.input_dropout(x)
         for depth, layer in enumerate(self.layers):
@@ -150,6 +149,12 @@ class Packing:
     """
 
     def __init__(self, lengths: Tensor):
+        if len(lengths) == 1:
+            self.sizes: list[int] = [1] * int(lengths)
+            self.forward = torch.arange(len(self.sizes))
+            self.backward = self.forward.flip(0)
+            self.last = lengths - 1
+            return
         n = lengths.numpy()
         order = np.argsort(-n, kind="stable")
         ends = np.cumsum(n)
@@ -160,10 +165,17 @@ class Packing:
         starts = np.cumsum(counts) - counts
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
-        self.sizes: list[int] = counts.tolist()
+        self.sizes = counts.tolist()
         self.forward = torch.from_numpy((first + steps)[running])
         self.backward = torch.from_numpy((last - steps)[running])
         self.last = torch.from_numpy(starts[n - 1] + rank)
+
+    @property
+    def places(self) -> tuple[Tensor, Tensor]:
+        """(N,) int64 each, the packed place of each flat token in each direction."""
+        if self.sizes[0] == 1:  # one sentence: both orders are their own inverse
+            return self.forward, self.backward
+        return torch.argsort(self.forward), torch.argsort(self.backward)
 
 
 def _packed(
@@ -264,6 +276,7 @@ def states(
     cells, out = x.new_empty(2, sizes[0], hidden), x.new_empty(2, index.shape[1], hidden)
     tables = [None if inputs[d].place is None else enter[d](inputs[d].rows) for d in (0, 1)]
     starts = [0, *accumulate(sizes)]
+    known = [own.split(sizes) for own in out]
     step: Callable[..., None] = annotation_step
     if compiled := _compiled(x):
         from spacy_psa.kernels.gates import annotation_step as step
@@ -282,13 +295,15 @@ def states(
         arrays: Any = gates, cells, out
         if compiled:
             arrays = gates.numpy(), cells.numpy(), out.numpy()
+        # The views of all steps are made in one call, as one by one they take longer than `step`.
+        rows = [own.split(sizes[first:after]) for own in flat]
         for t in range(first, after):
-            at, size = starts[t] - begin, sizes[t]
+            size = sizes[t]
             if t:
-                before = starts[t - 1]
                 for d in (0, 1):
-                    again[d](flat[d, at : at + size], out[d, before : before + size])
-            step(*arrays, at, starts[t], size, t == 0)
+                    before = known[d][t - 1]
+                    again[d](rows[d][t - first], before if size == sizes[t - 1] else before[:size])
+            step(*arrays, starts[t] - begin, starts[t], size, t == 0)
         first = after
     return out
 

@@ -207,10 +207,10 @@ class ChainLabeler(SentenceLabeler):
             chain = PairChain(flat, lengths, self._pairs)
         if not legal:
             return chain
-        device, (transitions, start, end) = flat.device, self._rules
-        return chain.constrain(
-            transitions=transitions.to(device), start=start.to(device), end=end.to(device)
-        )
+        transitions, start, end = (rule.to(flat.device) for rule in self._rules)
+        if isinstance(chain, PairChain):  # it has no other pairs
+            return chain.constrain(start=start, end=end)
+        return chain.constrain(transitions=transitions, start=start, end=end)
 
     @cached_property
     def _rules(self) -> list[Tensor]:
