@@ -48,9 +48,9 @@ def init_corpus(
     """Create a corpus from your own files.
 
     FOLDER has columns in any order, CSV, CoNLL-U, JSON of tokens with tags or spans, spaCy's JSONL
-    or DocBin, or exports of Prodigy, Label Studio, doccano, Dataturks, brat or WebAnno. Files and
-    folders with train, dev or test in their names are these parts. OUT gets train.spacy, dev.spacy
-    and, if there is test data, test.spacy, one sentence in each document.
+    or DocBin, or exports of Prodigy, Label Studio, doccano, Dataturks, brat, WebAnno or INCEpTION.
+    Files and folders with train, dev or test in their names are these parts. OUT gets train.spacy,
+    dev.spacy and, if there is test data, test.spacy, one sentence in each document.
 
     Three sentences are shown with their entities; on a terminal, nothing is written before you have
     said that they are right. Entities that do not match the tokens are counted, and listed in

@@ -17,6 +17,7 @@ yield texts with their marks.
 | `treebanks` | bracketed trees: Penn, SPMRL and Chinese treebanks, and files of any trees |
 | `negra_export`, `projective` | TIGER and NEGRA; discontinuous trees made continuous |
 | `spacy_jsonl`, `prodigy`, `label_studio`, `doccano`, `dataturks`, `brat` | exports of tools |
+| `uima_xmi` | UIMA CAS XMI, as of INCEpTION |
 | `json_tokens` | JSON of tokens with spans, such as GLiNER's |
 | `json_records`, `marked_text` | from marked characters to tokens |
 | `own_files`, `own_labels`, `own_corpus`, `split_parts` | a folder of files in any format |

@@ -47,6 +47,8 @@ class MarkedText:
     """The first character of each token and the one after its last; None if spaCy makes tokens."""
     tags: list[str] | None = None
     """The parts of speech of the tokens."""
+    sentences: set[int] | None = None
+    """The first characters of sentences, if the file has tokens and sentences."""
     complete: bool = True
     """Whether the rest of the text is known to have no entities."""
     missing: list[tuple[int, int]] = field(default_factory=list)
@@ -173,6 +175,7 @@ def _tokens(nlp: Language, marked: MarkedText) -> tuple[Doc, list[tuple[int, int
     if marked.tokens is None:
         doc = nlp.make_doc(marked.text)
         return doc, [(token.idx, token.idx + len(token)) for token in doc]
+    sentences = marked.sentences
     text, offsets = marked.text, [(s, e) for s, e in marked.tokens if s < e]
     nexts = [start for start, _ in offsets[1:]] + [len(text)]
     doc = Doc(
@@ -180,6 +183,7 @@ def _tokens(nlp: Language, marked: MarkedText) -> tuple[Doc, list[tuple[int, int
         words=[text[s:e] for s, e in offsets],
         spaces=[e < after for (_, e), after in zip(offsets, nexts)],
         tags=marked.tags,
+        sent_starts=sentences and [start in sentences for start, _ in offsets],
     )
     return doc, offsets
 

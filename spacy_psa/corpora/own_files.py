@@ -19,6 +19,7 @@ from spacy_psa.corpora import (
     label_studio,
     prodigy,
     spacy_jsonl,
+    uima_xmi,
 )
 from spacy_psa.corpora.json_records import read_records
 from spacy_psa.corpora.marked_text import MarkedText
@@ -47,8 +48,8 @@ READERS: dict[str, Any] = {
 """Readers of records, in the order in which they are asked whether they accept one."""
 TAGGED = "tokens with tags"
 NAMES = (
-    "spaCy JSONL or DocBin, Prodigy, Label Studio, doccano, Dataturks, brat, WebAnno TSV, JSON of "
-    "tokens, CSV, CoNLL-U or columns"
+    "spaCy JSONL or DocBin, Prodigy, Label Studio, doccano, Dataturks, brat, WebAnno TSV, UIMA "
+    "XMI, JSON of tokens, CSV, CoNLL-U or columns"
 )
 RELATIONS = "relation(s), left out"
 BY_PYTHON = {
@@ -82,8 +83,8 @@ class OwnFile:
 
     def texts(self, repairs: Counter[str], faults: list[str]) -> Iterator[MarkedText]:
         """Yield the texts of a file with marked text; `faults` gets records of another form."""
-        if self.reader is brat:
-            yield from brat.read_texts(self.path, repairs)
+        if self.reader in (brat, uima_xmi):
+            yield from self.reader.read_texts(self.path, repairs)
             return
         for record in read_records(self.path, repairs, faults):
             content = record[1] if isinstance(record[1], dict) else {}
@@ -153,6 +154,8 @@ def recognise(path: Path, part: str | None = None, names: Sequence[str] = ()) ->
             rows = partial(read_tagged, names=names)
             return OwnFile(path, part, f"{JSON[suffix]} of {name}", rows)
         return OwnFile(path, part, f"{name} {JSON[suffix]}", reader=READERS[name])
+    if suffix == ".xmi":
+        return OwnFile(path, part, "UIMA XMI", reader=uima_xmi)
     if brat.annotation_of(path).is_file():
         return OwnFile(path, part, "brat", reader=brat)
     if suffix == ".conllu" and conllu.has_entities(path):

@@ -1,6 +1,7 @@
 """`init corpus` reads the kinds of files that people have, or explains how to convert them."""
 
 import json
+import re
 
 import pytest
 
@@ -40,6 +41,30 @@ WEBANNO = """#FORMAT=WebAnno TSV 3.2
 1-3\t13-17\tleft\tVBD\t_\t_\t
 1-4\t18-22\tRome\tNNP\t*\tLOC\t
 """
+XMI = f"""<?xml version="1.0" encoding="UTF-8"?>
+<xmi:XMI xmlns:xmi="http://www.omg.org/XMI" xmlns:cas="http:///uima/cas.ecore"
+ xmlns:ner="http:///de/tudarmstadt/ukp/dkpro/core/api/ner/type.ecore"
+ xmlns:seg="http:///de/tudarmstadt/ukp/dkpro/core/api/segmentation/type.ecore"
+ xmlns:pos="http:///de/tudarmstadt/ukp/dkpro/core/api/lexmorph/type/pos.ecore"
+ xmlns:custom="http:///webanno/custom.ecore" xmi:version="2.0">
+<cas:NULL xmi:id="0"/>
+<seg:Token xmi:id="10" sofa="1" begin="0" end="3" pos="20"/>
+<seg:Token xmi:id="11" sofa="1" begin="4" end="12" pos="20"/>
+<seg:Token xmi:id="12" sofa="1" begin="13" end="17" pos="21"/>
+<seg:Token xmi:id="13" sofa="1" begin="18" end="22" pos="20"/>
+<seg:Token xmi:id="14" sofa="1" begin="23" end="25"/>
+<seg:Token xmi:id="15" sofa="1" begin="26" end="30" pos="20"/>
+<seg:Sentence xmi:id="16" sofa="1" begin="0" end="22"/>
+<seg:Sentence xmi:id="17" sofa="1" begin="23" end="30"/>
+<pos:POS xmi:id="20" sofa="1" begin="0" end="3" PosValue="NNP"/>
+<pos:POS xmi:id="21" sofa="1" begin="13" end="17" PosValue="VBD"/>
+<ner:NamedEntity xmi:id="30" sofa="1" begin="0" end="12" value="PER"/>
+<ner:Location xmi:id="31" sofa="1" begin="18" end="22" value="LOC"/>
+<ner:NamedEntity xmi:id="32" sofa="1" begin="26" end="30" value="LOC"/>
+<custom:Role xmi:id="33" sofa="1" begin="0" end="3" role="agent"/>
+<cas:Sofa xmi:id="1" sofaNum="1" sofaID="_InitialView" sofaString="{TEXT} 🙂 Rome"/>
+<cas:View sofa="1" members="10"/>
+</xmi:XMI>"""
 DATATURKS = {
     "content": TEXT,
     "annotation": [
@@ -66,6 +91,7 @@ KINDS = {
     "IO tags of Stanford NER": {"train.tsv": columns("PER", "PER", "O", "LOC") + "and\tO\n" * 3},
     "CoNLL-U": {"train.conllu": f"# sent_id = 1\n{CONLLU}\n"},
     "WebAnno TSV": {"train.tsv": WEBANNO},
+    "UIMA XMI": {"train.xmi": XMI},
     "Kaggle's CSV": {"train.csv": KAGGLE},
     "CSV with a header and empty lines": {
         "train.csv": "word;tag\n" + columns(*BIO, between=";")
@@ -128,9 +154,19 @@ def test_each_kind_of_file_is_read(tmp_path, kind):
     assert result.exit_code == 0, result.output
     doc, *_ = docs(tmp_path / "out" / "train.spacy")
     assert [(ent.text, ent.label_) for ent in doc.ents] == ENTITIES
-    if kind in ("CoNLL-U", "WebAnno TSV", "Kaggle's CSV", "a sentence on each line"):
+    if kind in ("CoNLL-U", "WebAnno TSV", "UIMA XMI", "Kaggle's CSV", "a sentence on each line"):
         assert doc.has_annotation("TAG")
     assert "[Ada Lovelace PER] left [Rome LOC]" in result.stdout
+
+
+def test_xmi_keeps_its_sentences_and_counts_its_other_layers(tmp_path):
+    """Its offsets count units of UTF-16: the smiley has two."""
+    result = run(put(tmp_path / "in", {"train.xmi": XMI, "dev.xmi": XMI}), tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    first, second = docs(tmp_path / "out" / "train.spacy")
+    assert [t.tag_ for t in first] == POS and [t.text for t in second] == ["🙂", "Rome"]
+    assert [(ent.text, ent.label_) for ent in second.ents] == [("Rome", "LOC")]
+    assert "1 annotation(s) of other layers, left out" in result.output
 
 
 @pytest.mark.parametrize(
@@ -143,6 +179,11 @@ def test_each_kind_of_file_is_read(tmp_path, kind):
         ({"a.json": '[{"id": 0, "paragraphs": []}]'}, "python -m spacy convert"),
         ({"a.json": '[{"some": "thing"}]'}, "print(json.dumps({'text': text, 'ents': ["),
         ({"a.jsonl": lines(NUMBERED)}, "--label O,B-PER,I-PER"),
+        ({"a.xmi": "<XMI>"}, "is not XML"),
+        ({"a.xmi": "<TEI/>"}, "its element is TEI"),
+        ({"a.xmi": "<XMI/>"}, "has 0 texts"),
+        ({"a.xmi": XMI.replace('end="30" value', 'end="31" value')}, "NamedEntity 32 has no begin"),
+        ({"a.xmi": re.sub("<ner.*/>", "", XMI)}, "layers of its own (Role)"),
         ({"a.csv": columns(*BIO, between=",")}, "has no header"),
     ],
 )
