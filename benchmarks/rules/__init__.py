@@ -1,0 +1,1 @@
+"""A list of names with few annotated sentences."""
