@@ -175,15 +175,17 @@ def _tokens(nlp: Language, marked: MarkedText) -> tuple[Doc, list[tuple[int, int
     if marked.tokens is None:
         doc = nlp.make_doc(marked.text)
         return doc, [(token.idx, token.idx + len(token)) for token in doc]
-    sentences = marked.sentences
     text, offsets = marked.text, [(s, e) for s, e in marked.tokens if s < e]
     nexts = [start for start, _ in offsets[1:]] + [len(text)]
+    starts: list[bool | int | None] | None = None
+    if marked.sentences is not None:
+        starts = [start in marked.sentences for start, _ in offsets]
     doc = Doc(
         nlp.vocab,
         words=[text[s:e] for s, e in offsets],
         spaces=[e < after for (_, e), after in zip(offsets, nexts)],
         tags=marked.tags,
-        sent_starts=sentences and [start in sentences for start, _ in offsets],
+        sent_starts=starts,
     )
     return doc, offsets
 
