@@ -133,9 +133,10 @@ def annotate(
     run.check(reading.text_key)
     check_source(source, reading.format)
     form = resolve_format(target, form)
-    opening: Callable[[], Language] = partial(load_pipeline, model, run.gpu_id)
+    load = open_confident if form == "label-studio" else load_pipeline
+    opening: Callable[[], Language] = partial(load, model, run.gpu_id)
     keys, question, encode = USUAL_KEYS, None, None
-    if form in ("conll", "html") or make_question:
+    if form in ("conll", "html", "label-studio") or make_question:
         nlp = opening()
         keys = SpanKeys.of(nlp)
         opening = opening if run.n_process != 1 else lambda: nlp
@@ -257,6 +258,17 @@ def draw_trees(
     nlp = open_parser(model, run.gpu_id, pipe, confidence=confidence)
     writing = open_pictures(target, _parser_of(nlp, pipe).spans_key)
     return annotate_file(lambda: nlp, open_source(source, reading), writing, run)
+
+
+def open_confident(model: str, gpu_id: int) -> "Language":
+    """Open a pipeline whose `crf_ner`, `crf_spans` and `crf_chunker` write probabilities."""
+    from spacy_psa.pipeline.labeler import SentenceLabeler
+
+    nlp = load_pipeline(model, gpu_id)
+    for _, pipe in nlp.pipeline:
+        if isinstance(pipe, SentenceLabeler):
+            pipe.confidence = True
+    return nlp
 
 
 def open_parser(

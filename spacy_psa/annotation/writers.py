@@ -1,4 +1,4 @@
-"""Annotated documents as JSON lines, `.spacy` files, CoNLL columns or HTML.
+"""Annotated documents as JSON lines, `.spacy` files, CoNLL columns, HTML or Label Studio's JSON.
 
 A document is written in two steps: an encoder makes plain data of it where the pipeline is, maybe
 in another process, and a writer writes the data in the order of the input.
@@ -15,7 +15,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
 
-from spacy_psa.annotation.rows import docbin_bytes, json_line, json_row
+from spacy_psa.annotation.rows import ANNOTATION, docbin_bytes, json_line, json_row
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.corpora.format_by_name import format_of
 from spacy_psa.corpora.tag_schemes import spans_to_tags
@@ -34,7 +34,7 @@ Encode = Callable[["Doc"], Any]
 Scheme = Literal["bio", "bioes"]
 
 
-OutputFormat = Literal["auto", "jsonl", "spacy", "conll", "html", "parquet"]
+OutputFormat = Literal["auto", "jsonl", "spacy", "conll", "html", "label-studio", "parquet"]
 """The format of the output; `auto` goes by the file name."""
 
 
@@ -50,6 +50,9 @@ SUFFIXES: dict[str, OutputFormat] = {
     ".htm": "html",
     ".parquet": "parquet",
 }
+
+
+CHOICES = "--format jsonl, spacy, conll, html or label-studio"
 
 
 class SpanKeys(NamedTuple):
@@ -107,7 +110,7 @@ def resolve_format(path: Path, wanted: OutputFormat) -> OutputFormat:
             is Parquet.
     """
     suffix = ".jsonl" if str(path) == "-" else path.suffix
-    form = format_of(path, wanted, SUFFIXES, "--format jsonl, spacy, conll or html", suffix)
+    form = format_of(path, wanted, SUFFIXES, CHOICES, suffix)
     if form == "parquet":
         raise InputError(f"{path}: Parquet is only written with --engine ray; add this option")
     return form
@@ -131,7 +134,7 @@ def open_writer(
         scheme: the tag scheme of CoNLL columns.
         tokens: whether to write the tokens to JSON lines.
         text_key: the key of the text in JSON lines.
-        keys: the span groups that CoNLL columns and HTML show.
+        keys: the span groups that CoNLL columns, HTML and Label Studio show.
         encode: the encoder of JSON lines; None for that of the annotation.
 
     Raises:
@@ -146,6 +149,8 @@ def open_writer(
             writer = DocBinWriter(stream, docbin_bytes)
         elif form == "conll":
             writer = ConllWriter(stream, partial(conll_columns, scheme=scheme, keys=keys))
+        elif form == "label-studio":
+            writer = TaskWriter(stream, partial(task_bytes, text_key=text_key, key=keys.chunks))
         else:
             writer = HtmlWriter(stream, partial(entity_view, key=keys.trees))
         yield writer
@@ -211,6 +216,45 @@ def json_bytes(doc: "Doc", tokens: bool, text_key: str) -> tuple[bytes, list[str
     """Encode a document for `JsonlWriter`: its line, and the keys of the input that it replaces."""
     row, replaced = json_row(doc, tokens, text_key)
     return json_line(row), replaced
+
+
+class TaskWriter(JsonlWriter):
+    """Writes tasks of Label Studio with predictions, as one JSON list."""
+
+    between = b"[\n"
+
+    def write(self, row: tuple[bytes, list[str]]) -> None:
+        self.stream.write(self.between)
+        self.between = b",\n"
+        super().write((row[0].rstrip(b"\n"), row[1]))
+
+    def finish(self) -> None:
+        self.stream.write(b"\n]\n" if self.between == b",\n" else b"[]\n")
+
+
+def task_bytes(doc: "Doc", text_key: str, key: str) -> tuple[bytes, list[str]]:
+    """Encode a document for `TaskWriter`, as `json_bytes` does.
+
+    Each region has its probability as score, if the pipeline writes some. The score of the task is
+    the least of them, so that Label Studio can show the least certain tasks first. Regions are
+    entities or nested spans; if the document has neither, the chunks of the group `key`.
+    """
+    from spacy_psa.corpora.label_studio import regions
+    from spacy_psa.pipeline.chain.extensions import span_confidence
+    from spacy_psa.pipeline.written import spans_now
+
+    spans = [*doc.ents, *_nested(doc)]
+    if not spans and key in doc.spans:
+        spans = list(spans_now(doc, key))
+    scores = [span_confidence(span) for span in spans]
+    known = [score for score in scores if score is not None]
+    places = ((span.start_char, span.end_char, span.label_) for span in spans)
+    shown = [(*place, score) for place, score in zip(places, scores)]
+    prediction: dict[str, Any] = {"score": min(known)} if known else {}
+    row, replaced = json_row(doc, False, text_key)
+    data = {name: value for name, value in row.items() if name not in ANNOTATION}
+    prediction["result"] = regions(doc.text, shown)
+    return json_line({"data": data, "predictions": [prediction]}), replaced
 
 
 class DocBinWriter(Writer):

@@ -91,8 +91,9 @@ def annotate(
 
     INPUT is text with one document on each line, JSON lines ({"text": ...} or {"tokens": [...]}), a
     .spacy file, tokenised sentences or columns; it may be gzipped (.gz). OUTPUT is JSON lines
-    (text, entities with character offsets), a .spacy file, CoNLL columns or an HTML page. JSON
-    lines keep the other keys of the input, except ents, spans and tokens. Trees are a column of
+    (text, entities with character offsets), a .spacy file, CoNLL columns, an HTML page or, with
+    --format label-studio, tasks of Label Studio with predictions and their probabilities. JSON
+    keeps the other keys of the input, except ents, spans and tokens. Trees are a column of
     CoNLL files, as in CoNLL-2012, and drawings of a page; `parse` writes them in brackets. The
     output file appears when all documents are done; a missing folder is made.
 

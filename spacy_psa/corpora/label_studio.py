@@ -1,4 +1,4 @@
-"""Label Studio's JSON export of named entities, complete (JSON) or short (JSON-MIN).
+"""Label Studio's JSON of named entities, complete (JSON) or short (JSON-MIN).
 
 [{"data": {"text": "Ada left"}, "annotations": [{"result": [
     {"type": "labels", "value": {"start": 0, "end": 3, "text": "Ada", "labels": ["PER"]}}]}]}]
@@ -11,6 +11,7 @@ refused.
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from typing import Any
 
 from spacy_psa.corpora.json_records import take
@@ -20,6 +21,10 @@ from spacy_psa.errors import InputError
 UNLABELLED = "task(s) without annotation, left out"
 OTHERS = "further annotation(s) of a task, left out"
 RESULTS = "result(s) that mark no text, such as a choice or a relation, left out"
+FIXED = {"from_name": "label", "to_name": "text", "type": "labels"}
+"""The names in Label Studio's own template for named entities."""
+Scored = tuple[int, int, str, float | None]
+"""The characters of a span, its label, and its probability if it is known."""
 LINK = re.compile(r"(/data/|[a-z0-9]+://)\S+")
 
 
@@ -57,6 +62,23 @@ def read_texts(records: Iterable[tuple[str, Any]], repairs: Counter[str]) -> Ite
         if LINK.fullmatch(text.strip()):
             raise InputError(f"{place}: has the link {text!r} instead of a text; export texts")
         yield MarkedText(place, text, marks)
+
+
+def regions(text: str, spans: Iterable[Scored], name: str = "") -> list[dict[str, Any]]:
+    """Make the `result` of an annotation or a prediction; `name` begins the ids of its regions."""
+    # Where each character begins as a browser counts, in units of UTF-16.
+    units = [0, *accumulate(1 + (ord(character) > 0xFFFF) for character in text)]
+    return [
+        {
+            "id": f"{name}{i}",
+            **FIXED,
+            "value": {
+                "start": units[start], "end": units[end], "text": text[start:end], "labels": [label]
+            },
+        }
+        | ({} if score is None else {"score": score})
+        for i, (start, end, label, score) in enumerate(spans)
+    ]  # fmt: skip
 
 
 def _regions(task: dict[str, Any]) -> list[Any]:

@@ -86,6 +86,10 @@ class OwnFile:
         if self.reader in (brat, uima_xmi):
             yield from self.reader.read_texts(self.path, repairs)
             return
+        texts = self._of_records(repairs, faults)
+        yield from prodigy.joined(texts, repairs) if self.reader is prodigy else texts
+
+    def _of_records(self, repairs: Counter[str], faults: list[str]) -> Iterator[MarkedText]:
         for record in read_records(self.path, repairs, faults):
             content = record[1] if isinstance(record[1], dict) else {}
             if isinstance(relations := content.get("relations"), list) and relations:

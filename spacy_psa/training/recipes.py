@@ -144,8 +144,8 @@ def make_config(
         _use_encoder(config, base)
     if vectors is not None:
         _use_vectors(config, vectors, recipe)
-    if task == "spans":
-        _use_partial(config, nlp, train)
+    if task in ("ner", "spans"):
+        _use_partial(config["components"][task], nlp, train)
     if sentencizer:
         config["nlp"]["pipeline"].insert(0, "sentencizer")
         config["components"]["sentencizer"] = {"factory": "sentencizer"}
@@ -250,11 +250,12 @@ def _use_vectors(config: dict[str, Any], vectors: str, recipe: Recipe) -> None:
         raise InputError(f"--vectors {vectors}: configs/{recipe.config} reads none; leave it out")
 
 
-def _use_partial(config: dict[str, Any], nlp: Language, train: Path) -> None:
-    """Let nested spans be learned with the groups that `init corpus` writes next to them."""
+def _use_partial(component: dict[str, Any], nlp: Language, train: Path) -> None:
+    """Let a component learn from the groups that `init corpus` writes next to its spans."""
     groups = {key for doc in read_docbin(train, nlp.vocab) for key in doc.spans}
-    for key in groups & {MISSING, INCORRECT}:
-        config["components"]["spans"][f"{key}_key"] = key
+    known = {INCORRECT} if component["factory"] == "crf_ner" else {INCORRECT, MISSING}
+    for key in groups & known:
+        component[f"{key}_key"] = key
 
 
 def _set_width(section: dict[str, Any], width: int) -> int:

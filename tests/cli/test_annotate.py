@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,10 @@ from typer.testing import CliRunner
 
 from spacy_psa.annotation.annotator import Annotated, Annotator, Failed, Outcome, annotated
 from spacy_psa.annotation.input import Record, text_doc
+from spacy_psa.corpora import label_studio
 from tests.helpers.commands import assert_one_error, command
 from tests.helpers.parsers import make_parser, train_parser, tree_examples
-from tests.helpers.pipelines import make_chunk_examples, small_model
+from tests.helpers.pipelines import make_chunk_examples, make_nlp, small_model, train
 
 run = command("annotate")
 TEXTS = ["Ada Lovelace wrote to London .", "Nothing here .", "London , London !"]
@@ -368,6 +370,46 @@ def test_html_shows_entities_and_escapes_text(model, tmp_path):
     assert page.count("<figure>") == 2
     assert "&lt;b&gt; &amp; co" in page and "<b>" not in page
     assert "London" in page and "LOC" in page
+
+
+def test_tasks_of_label_studio_are_read_again_with_the_same_entities(model, tmp_path):
+    texts = ["\U0001f600 London calls", "nothing"]
+    rows = [json.dumps({"text": text, "id": i}) + "\n" for i, text in enumerate(texts)]
+    (tmp_path / "in.jsonl").write_text("".join(rows))
+    out = tmp_path / "tasks.json"
+    result = run(model, tmp_path / "in.jsonl", out, "--format", "label-studio")
+    assert result.exit_code == 0, result.output
+    tasks = json.loads(out.read_text())
+    assert [task["data"] for task in tasks] == [{"id": i, "text": t} for i, t in enumerate(texts)]
+    value = {"start": 3, "end": 9, "text": "London", "labels": ["LOC"]}
+    fixed = {"from_name": "label", "to_name": "text", "type": "labels"}
+    assert tasks[0]["predictions"] == [{"result": [{"id": "0", **fixed, "value": value}]}]
+    assert tasks[1]["predictions"] == [{"result": []}]
+    annotated = [{**task, "annotations": task.pop("predictions")} for task in tasks]
+    (marked, _) = label_studio.read_texts([("1", task) for task in annotated], Counter())
+    assert [(mark.start, mark.end, mark.label) for mark in marked.marks] == [(2, 8, "LOC")]
+
+
+def test_predictions_for_label_studio_have_probabilities(tmp_path):
+    nlp = make_nlp()
+    train(nlp)
+    nlp.to_disk(tmp_path / "model")
+    (tmp_path / "in.txt").write_text("Ada met Evans in London\n" * 2)
+    out = tmp_path / "tasks.json"
+    result = run(tmp_path / "model", tmp_path / "in.txt", out, "--format", "label-studio")
+    assert result.exit_code == 0, result.output
+    for task in json.loads(out.read_text()):
+        (prediction,) = task["predictions"]
+        scores = [region["score"] for region in prediction["result"]]
+        assert scores and all(0 < score < 1 for score in scores)
+        assert prediction["score"] == min(scores)
+
+
+def test_no_document_makes_an_empty_list_of_tasks(model, tmp_path):
+    (tmp_path / "in.txt").write_text("")
+    out = tmp_path / "tasks.json"
+    assert run(model, tmp_path / "in.txt", out, "--format", "label-studio").exit_code == 0
+    assert json.loads(out.read_text()) == []
 
 
 def test_stdin_to_stdout(model):

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 import re
 import subprocess
 from pathlib import Path
@@ -15,9 +14,10 @@ from typer.testing import Result
 from benchmarks.parseval.evalb import parse_evalb
 from spacy_psa.corpora.readers import make_doc
 from tests.helpers.commands import assert_one_error, command
+from tests.helpers.real_evalb import real_evalb
 from tests.helpers.trees import JUDGED, parse_tree
 
-EVALB = os.environ.get("SPACY_PSA_EVALB", "")
+EVALB = real_evalb("SPACY_PSA_EVALB")
 GOLD, TEST = map(list, zip(*JUDGED, strict=True))
 
 
@@ -352,7 +352,7 @@ def test_evalbs_own_sample_has_evalbs_own_figures(sample, tmp_path):
     assert [sentences[i]["f1"] for i in (0, 1, 6, 10)] == pytest.approx([1, 0.75, 0.4, 0])
 
 
-@pytest.mark.skipif(not EVALB, reason="SPACY_PSA_EVALB does not name a compiled EVALB")
+@pytest.mark.skipif(not EVALB, reason="SPACY_PSA_EVALB names no EVALB, or no C compiler")
 def test_the_real_evalb_has_the_same_figures_of_its_sample(sample):
     gold, test, prm = sample
     done = subprocess.run([EVALB, "-p", prm, gold, test], capture_output=True, text=True)

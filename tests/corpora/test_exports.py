@@ -334,6 +334,33 @@ def test_one_span_of_prodigy_says_nothing_of_other_tokens(write):
     assert [t.ent_iob_ for t in doc] == ["B", "", "B", "I", ""]
 
 
+def decision(answer, start, end, label, text=TEXT, **others):
+    span = {"start": start, "end": end, "label": label}
+    return {"text": text, "answer": answer, "spans": [span], "_view_id": "ner", **others}
+
+
+def test_decisions_of_prodigy_about_one_text_are_evidence_on_one_document(write):
+    records = [
+        decision("accept", 0, 3, "PER"),
+        decision("reject", 8, 23, "LOC"),
+        {"text": TEXT, "answer": "accept", "spans": [], "_view_id": "ner_manual"},
+        decision("ignore", 4, 7, "PER"),
+        decision("accept", 8, 23, "PER", _view_id="blocks", _is_binary=True),
+        decision("accept", 0, 3, "PER"),  # by another annotator
+        *[decision(answer, 4, 7, "ORG") for answer in ("accept", "reject")],
+        decision("reject", 0, 3, "PER", text="Ada left."),
+    ]
+    path = write("".join(json.dumps(record) + "\n" for record in records), "p/train.jsonl")
+    (manual, doc, other), corpus = own_docs(path.parent, nested=False)
+    assert [t.ent_iob_ for t in manual] == ["O"] * 5
+    assert [t.ent_iob_ + t.ent_type_ for t in doc] == ["BPER", "", "BPER", "IPER", ""]
+    assert spans_of(doc.spans["incorrect_spans"]) == [(2, 4, "LOC")]
+    assert [t.ent_iob_ for t in other] == [""] * 3
+    assert spans_of(other.spans["incorrect_spans"]) == [(0, 1, "PER")]
+    assert f"1 {prodigy.LEFT_OUT}, 1 {prodigy.CONTRADICTORY}" in corpus.warnings[0]
+    assert not corpus.misfits.lines
+
+
 def test_label_studio_counts_an_emoji_twice(write):
     text = "\U0001f600 Ada left"
     task = as_label_studio()

@@ -4,13 +4,13 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from spacy.tokens import Doc, Span
 from spacy.vocab import Vocab
 
+from spacy_psa.corpora import label_studio
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.corpora.docbin import write_docbin
 from spacy_psa.corpora.format_by_name import format_of
@@ -211,19 +211,8 @@ def _jsonl(item: DecidedText) -> Row:
 
 def _label_studio(item: DecidedText) -> Row:
     text, offsets = _offsets(item)
-    # Where each character begins as a browser counts, in units of UTF-16.
-    units = [0, *accumulate(1 + (ord(character) > 0xFFFF) for character in text)]
-    values = [
-        {
-            "start": units[span["start"]],
-            "end": units[span["end"]],
-            "text": text[span["start"] : span["end"]],
-            "labels": [span["label"]],
-        }
-        for span in _spans(item.decided.accepted, offsets)
-    ]
-    fixed = {"from_name": "label", "to_name": "text", "type": "labels"}
-    result = [{"id": f"{item.text.number}-{i}", **fixed, "value": v} for i, v in enumerate(values)]
+    spans = [(*span.values(), None) for span in _spans(item.decided.accepted, offsets)]
+    result = label_studio.regions(text, spans, f"{item.text.number}-")
     return {
         "id": item.text.number,
         "data": {"text": text},

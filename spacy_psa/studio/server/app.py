@@ -25,6 +25,8 @@ from spacy_psa.studio.server.models import ServedModel
 
 STATIC = Path(__file__).parent / "static"
 HALF_A_PAIR = "The request has half of a surrogate pair: send whole characters."
+SHORT = 50_000
+"""Bytes of a body that is read in the event loop, as another thread would take longer to begin."""
 SURROGATE = re.compile("[\ud800-\udfff]")
 LINES = ("application/x-ndjson", "application/jsonl", "application/jsonlines")
 TEXTS = {
@@ -164,7 +166,11 @@ def create_app(
         """
         name = chosen(model)
         kind = request.headers.get("content-type", "")
-        texts, lines = await asyncio.to_thread(read_texts, await request.body(), kind, settings)
+        body = await request.body()
+        if len(body) <= SHORT:
+            texts, lines = read_texts(body, kind, settings)
+        else:
+            texts, lines = await asyncio.to_thread(read_texts, body, kind, settings)
         if not lines:
             docs = b",".join(await annotated(name, texts))
             return Response(b'{"docs":[' + docs + b"]}", media_type="application/json")
