@@ -9,6 +9,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 from spacy.attrs import ORTH, SPACY
+from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc, Span
 from spacy.vocab import Vocab
 
@@ -124,6 +125,11 @@ def unannotated(
     if document:
         copy.user_data.update(name_of_document(doc))
     return copy
+
+
+def set_sentence_starts(doc: Doc, starts: list[bool]) -> None:
+    """Set whether a sentence begins with each token; `is_sent_start` takes quadratic time."""
+    Sentencizer(overwrite=True).set_annotations([doc], [starts])
 
 
 def cut_out(doc: Doc, start: int, end: int) -> Doc:

@@ -17,6 +17,7 @@ from spacy_psa.sentences import (
     name_of_document,
     same_document,
     sentence_starts,
+    set_sentence_starts,
     unannotated,
 )
 
@@ -124,6 +125,5 @@ def read_document_corpus(path: Path | None, max_tokens: int = 2000, limit: int =
 def _unannotated(doc: Doc) -> Doc:
     """Copy the words, spaces, sentence boundaries and document of a doc."""
     copy = unannotated(doc, sentences=False, document=True)
-    for token, starts in zip(copy, sentence_starts(doc)):
-        token.is_sent_start = starts
+    set_sentence_starts(copy, sentence_starts(doc))
     return copy

@@ -24,7 +24,7 @@ from spacy_psa.corpora.own_labels import OwnLabels
 from spacy_psa.corpora.split_parts import Source, split_off
 from spacy_psa.corpora.tag_schemes import TagForm, TagScheme
 from spacy_psa.errors import InputError
-from spacy_psa.sentences import cut_out, name_of_document
+from spacy_psa.sentences import cut_out, name_of_document, set_sentence_starts
 
 FORM = TagForm().name
 KEPT_WHOLE = "sentence bound(s) inside an entity, left out"
@@ -409,6 +409,5 @@ def _by_rules(doc: Doc) -> tuple[list[int], set[int]]:
 
 def _whole(doc: Doc) -> Doc:
     """Make a doc one sentence."""
-    for token in doc:
-        token.is_sent_start = token.i == 0
+    set_sentence_starts(doc, [i == 0 for i in range(len(doc))])
     return doc
