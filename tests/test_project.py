@@ -22,6 +22,7 @@ from weasel.util import load_project_config
 from spacy_psa.app import app
 from spacy_psa.corpora.assets import md5
 from spacy_psa.corpora.layouts import LAYOUTS
+from spacy_psa.training.recipes import project_config
 from tests.helpers.commands import assert_one_error, command
 from tests.helpers.corpora import write_gum
 from tests.helpers.paths import CONFIGS, ROOT
@@ -98,6 +99,14 @@ def test_our_commands_accept_the_options_of_the_project(project, corpus, mirror)
     assert seen["assets"]["fetch"] and seen["train"]["resume"]
     assert seen["configure"]["values"] == ["a.b=1", "c.d=x"]
     assert seen["configure"]["log"] == Path(f"training/{corpus}/log.jsonl")
+
+
+@pytest.mark.parametrize("task", LAYOUTS["gum"].tasks)
+def test_each_task_of_a_free_corpus_has_a_config(monkeypatch, task):
+    monkeypatch.chdir(CONFIGS.parent)
+    config, _, message = project_config("gum", Path("corpus/gum"), task, "", Path("out.cfg"), {})
+    assert config["nlp"]["pipeline"] == [task]
+    assert f"configs/{task}/{'best' if task == 'spans' else 'psa'}.cfg" in message
 
 
 def test_a_killed_workflow_continues(project, monkeypatch):

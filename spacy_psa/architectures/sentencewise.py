@@ -275,7 +275,8 @@ def ensemble(*models: Model[list[Doc], list[Floats2d]]) -> Model:
 
     Args:
         models: models that `CRF.v1` or `Softmax.v1` has built, for the same tags; or models that
-            `ChartParser.v1` has built, for the same labels, all with a tag head or all without.
+            `ChartParser.v1` has built, for the same labels, all with a tag head or all without; or
+            models that `SpanScorer.v1` has built, for the same labels and with the same `longest`.
 
     Returns:
         Model[List[Doc], List[Floats2d]] with the arrays of the models.

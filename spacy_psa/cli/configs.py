@@ -75,7 +75,9 @@ def configure(
         typer.Argument(metavar="[KEY=VALUE]...", help="Settings that replace those of the config."),
     ] = None,
     task: TaskOption = "ner",
-    config: Annotated[str, typer.Option(help="Config of the task, for a known corpus.")] = "psa",
+    config: Annotated[
+        str, typer.Option(help="Config of a known corpus; by default psa, or best for spans.")
+    ] = "",
     log: Log = None,
 ) -> None:
     """Write the training config of a project.

@@ -36,7 +36,8 @@ def ensemble(
     """
     Join trained pipelines into one that predicts with the mean of their log potentials.
 
-    The pipelines have the same component (crf_ner, crf_chunker, crf_tagger or constituency_parser)
+    The pipelines have the same component (crf_ner, crf_spans, crf_chunker, crf_tagger or
+    constituency_parser)
     with the same labels, such as one config trained with several seeds. Everything stays exact:
     decoding, probabilities, n-best, evidence. Everything else, such as the tokenizer, is that of
     the first pipeline, except what was calibrated, which is removed: calibrate the joined

@@ -1,4 +1,4 @@
-"""Cross entropies of chains and trees: the loss of a student that learns from a teacher."""
+"""Cross entropies of distributions: the loss of a student that learns from a teacher."""
 
 from typing import TypeVar
 
@@ -6,9 +6,11 @@ import torch
 from torch import Tensor
 
 from spacy_psa.structs.chain import LinearChain
+from spacy_psa.structs.nested_spans import NestedSpans
 from spacy_psa.structs.tree import SpanTree
 
-Distribution = TypeVar("Distribution", LinearChain, SpanTree)
+Distribution = TypeVar("Distribution", LinearChain, NestedSpans, SpanTree)
+Smoothed = TypeVar("Smoothed", LinearChain, NestedSpans)
 
 RARE = 1e-8
 """The probability below which a run of tags does not count."""
@@ -16,7 +18,7 @@ EXCLUDED = -1e12  # stands for -inf, which has no gradient in a sum of logarithm
 
 
 def cross_entropy(teacher: Distribution, student: Distribution) -> Tensor:
-    """Compute the cross entropy of two chains over the same tags, or of trees, exactly.
+    """Compute the cross entropy of two distributions over the same analyses, exactly.
 
     It is the expected negative log probability of an analysis under the student, if the teacher
     draws it: log Z of the student minus the expected score of an analysis. The gradient with
@@ -43,6 +45,22 @@ def cross_entropy(teacher: Distribution, student: Distribution) -> Tensor:
             f"{student.shape}: both must have the same"
         )
     return student.log_partition - student.expected_score(teacher).to(student.dtype)
+
+
+def smoothed(losses: Tensor, student: Smoothed, share: Tensor) -> Tensor:
+    """Mix losses with the cross entropy with the uniform distribution over all analyses.
+
+    This is label smoothing (Szegedy et al. 2016 section 7), for analyses in the place of classes.
+
+    Args:
+        losses: (B,) the losses of the sentences, in nats.
+        student: their distributions.
+        share: (B,) the share of the cross entropy, from 0 to 1.
+
+    Returns:
+        (B,) nats.
+    """
+    return torch.lerp(losses, cross_entropy(student.uniform(), student), share)
 
 
 def coarse_cross_entropy(

@@ -81,6 +81,19 @@ class NestedSpans(StructuredDistribution[Tree]):
         """Make a distribution over the same sets with other scores, (S, any number of labels)."""
         return type(self).__new__(type(self))._fill(labelled, self._null, self._cells)
 
+    def uniform(self) -> NestedSpans:
+        """Make a distribution in which all possible sets have the same probability.
+
+        It has no gradients.
+
+        Examples:
+            >>> spans = NestedSpans(torch.randn(3, 1), torch.tensor([2]))
+            >>> spans.uniform().log_partition.exp()  # the number of sets
+            tensor([8.])
+        """
+        excluded = self.labelled == -torch.inf
+        return self.with_scores(torch.zeros_like(self.labelled).masked_fill(excluded, -torch.inf))
+
     def double(self) -> NestedSpans:
         """Make the same distribution in double precision."""
         return self.with_scores(self.labelled.double())
@@ -107,6 +120,11 @@ class NestedSpans(StructuredDistribution[Tree]):
         cells = SpanCells(lengths, len(lengths), int(lengths.max()), longest)
         labelled = torch.cat([part.labelled for part in parts])
         return cls.__new__(cls)._fill(labelled, torch.cat([part._null for part in parts]), cells)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """The number of sentences B, the length n of the longest, and the number of labels L."""
+        return len(self.lengths), self._cells.longest, self.labelled.shape[1]
 
     @property
     def dtype(self) -> torch.dtype:

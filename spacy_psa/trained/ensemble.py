@@ -13,7 +13,6 @@ from spacy_psa.architectures.sentencewise import listeners
 from spacy_psa.corpora.atomic import atomic_folder, check_free
 from spacy_psa.errors import InputError
 from spacy_psa.loading import find_pipe, load_pipeline
-from spacy_psa.pipeline.chain.labeler import ChainLabeler
 from spacy_psa.pipeline.component import StructuredPipe
 from spacy_psa.pipeline.coverage import forget_calibration
 from spacy_psa.pipeline.parser.parser import ConstituencyParser
@@ -21,6 +20,8 @@ from spacy_psa.pipeline.upstream import annotation_read
 
 OF_MODEL = ("components", "disabled", "labels", "performance", "pipeline", "vectors")
 """The meta data that only describe one model."""
+MEANING = ("labels", "tags", "layers")
+"""The attributes of a component that tell what its scores are for."""
 
 
 def ensemble(models: Sequence[str], output: Path, pipe: str | None = None) -> None:
@@ -43,7 +44,7 @@ def ensemble(models: Sequence[str], output: Path, pipe: str | None = None) -> No
             raise InputError(f"{place}: is named {count} times: name each model once")
     pipelines = {model: load_pipeline(model) for model in models}
     first = next(iter(pipelines.values()))
-    kinds = "crf_ner, crf_chunker, crf_tagger or constituency_parser"
+    kinds = "crf_ner, crf_spans, crf_chunker, crf_tagger or constituency_parser"
     joined = _join(pipelines, find_pipe(first, pipe, StructuredPipe, kinds).name)
     with atomic_folder(output) as folder:
         joined.to_disk(folder)
@@ -70,7 +71,7 @@ def _join(pipelines: dict[str, Language], name: str) -> Language:
                 target.from_bytes(source.to_bytes())
             continue
         target.from_bytes(source.to_bytes(exclude=["model"]), exclude=["model"])
-        if isinstance(target, ChainLabeler):
+        if not isinstance(target, ConstituencyParser):
             # These were found for the probabilities of the first model.
             forget_calibration(target)
         for part, nlp in zip(target.model.layers, pipelines.values()):
@@ -88,10 +89,15 @@ def _check_same(model: str, nlp: Language, first: Language, name: str) -> None:
     other: Any = first.get_pipe(name)
     if nlp.get_pipe_meta(name).factory != first.get_pipe_meta(name).factory:
         raise InputError(f"{model}: {name} is another kind of component than in the first model")
-    if (pipe.labels, pipe.tags) != (other.labels, other.tags):
+    if any(getattr(pipe, key, None) != getattr(other, key, None) for key in MEANING):
         raise InputError(
             f"{model}: {name} has other labels or another scheme than in the first model: join "
             "models of one task"
+        )
+    if getattr(pipe, "_longest", None) != getattr(other, "_longest", None):
+        raise InputError(
+            f"{model}: {name} has another limit for spans (longest) than in the first model: join "
+            "models with the same"
         )
     if isinstance(pipe, ConstituencyParser) and pipe.ranks_only != other.ranks_only:
         raise InputError(

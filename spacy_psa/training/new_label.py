@@ -18,7 +18,7 @@ from spacy_psa.corpora.unlabelled import read_with_unlabelled
 from spacy_psa.errors import InputError
 from spacy_psa.loading import find_pipe, load_pipeline
 from spacy_psa.pipeline.chain.labeler import POTENTIALS
-from spacy_psa.pipeline.chain.rehearsal import learn_labels
+from spacy_psa.pipeline.chain.new_labels import learn_labels
 from spacy_psa.pipeline.chain.spans import SpanLabeler
 from spacy_psa.pipeline.coverage import forget_calibration
 from spacy_psa.pipeline.distillation import Teacher

@@ -167,7 +167,8 @@ def project_config(
         corpus: the name of the corpus, or a folder with own files.
         source: the folder that `prepare` has written.
         task: the annotation to learn.
-        config: the name of a config of the task, for a known corpus.
+        config: the name of a config of the task, for a known corpus; "" for "psa", or for "best"
+            where there is none.
         target: the file to write, for errors.
         values: settings that replace those of the config, by dotted path.
 
@@ -178,6 +179,7 @@ def project_config(
         InputError: as `layered` and `make_config`.
     """
     if corpus in LAYOUTS:
+        config = config or ("best" if task == "spans" else "psa")
         base, settings = (
             Path(f"configs/{name}.cfg") for name in (f"{task}/{config}", f"corpora/{corpus}")
         )

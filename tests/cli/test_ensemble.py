@@ -6,8 +6,11 @@ import spacy
 
 from spacy_psa.pipeline.coverage import CountCorrection, Coverage, Promise
 from tests.helpers.commands import assert_one_error, command
+from tests.helpers.nested_pipelines import example, make
+from tests.helpers.nested_pipelines import train as train_nested
 from tests.helpers.parsers import chart_model, make_parser, train_parser
 from tests.helpers.pipelines import make_nlp, randomize, small_model, train
+from tests.helpers.tasks import task_model
 from tests.helpers.trees import constituents
 
 run = command("ensemble")
@@ -65,6 +68,28 @@ def test_what_was_calibrated_of_the_first_are_not_those_of_the_joined(tmp_path):
     assert run(tmp_path / "first", saved(tmp_path / "b"), "--output", out).exit_code == 0
     ner = spacy.load(out).get_pipe("ner")
     assert (ner.temperature, ner.coverage, ner.recall, ner.counts) == (1.0, None, None, None)
+
+
+@pytest.mark.parametrize("longest", [30, 2])
+def test_nested_spans_are_joined_if_their_limit_is_the_same(tmp_path, longest):
+    paths = []
+    for seed, limit in ((1, 30), (2, longest)):
+        nlp = make(model=task_model("spans") | {"longest": limit})
+        train_nested(nlp, [example(nlp, "the Oslo office", [(1, 2, "LOC")])], steps=1)
+        randomize(nlp.get_pipe("crf_spans"), seed)
+        nlp.get_pipe("crf_spans").temperature = 2.0
+        nlp.to_disk(tmp_path / str(seed))
+        paths.append(tmp_path / str(seed))
+    result = run(*paths, "--output", tmp_path / "joined")
+    if longest == 2:
+        assert_one_error(result, "2: crf_spans has another limit for spans")
+        return
+    joined = spacy.load(tmp_path / "joined").get_pipe("crf_spans")
+    doc = spacy.blank("en").make_doc("the Oslo office")
+    parts = [spacy.load(path).get_pipe("crf_spans").model.predict([doc])[0] for path in paths]
+    (scores,) = joined.model.predict([doc])
+    numpy.testing.assert_allclose(scores, sum(parts) / 2, atol=1e-4)
+    assert joined.temperature == 1.0
 
 
 def saved_parser(path, seed=1, loss="log_likelihood", **model):
@@ -156,7 +181,7 @@ def test_what_cannot_be_joined_is_one_error(tmp_path):
     assert_one_error(run(one, *out), "needs at least two models")
     assert_one_error(run(one, f"{one}/", *out), "a: is named 2 times")
     assert_one_error(run(one, tmp_path / "blank", *out), "blank: has no component 'ner'")
-    kinds = "crf_ner, crf_chunker, crf_tagger or constituency_parser"
+    kinds = "crf_ner, crf_spans, crf_chunker, crf_tagger or constituency_parser"
     assert_one_error(run(tmp_path / "blank", one, *out), f"no {kinds} among its components (none)")
     assert_one_error(
         run(one, saved(tmp_path / "b"), "--pipe", "x", *out),

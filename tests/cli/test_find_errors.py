@@ -113,10 +113,12 @@ def test_docs_without_annotation_are_counted_in_all_folds(model, corpus):
 
 def test_a_component_that_is_not_asked_is_one_error(corpus):
     nlp = spacy.blank("en")
-    nlp.add_pipe("crf_spans")
+    nlp.add_pipe("spancat")
     nlp.to_disk(corpus / "nested")
     result = find_errors(corpus / "train.spacy", "--model", corpus / "nested")
-    assert_one_error(result, "no crf_ner, crf_chunker, crf_tagger or constituency_parser among")
+    assert_one_error(
+        result, "no crf_ner, crf_spans, crf_chunker, crf_tagger or constituency_parser among"
+    )
 
 
 def test_bad_arguments_cause_one_line_and_code_2(model, config, corpus):

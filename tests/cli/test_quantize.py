@@ -10,6 +10,7 @@ from spacy.tokens import DocBin
 from spacy_psa.bridge.shim import TorchShim
 from spacy_psa.modules import int8
 from tests.helpers.commands import command
+from tests.helpers.nested_pipelines import DEEP, deep_pipeline, nodes
 
 run = command("quantize")
 
@@ -20,9 +21,9 @@ def everything(monkeypatch):
     monkeypatch.setattr(int8, "LEAST_WORK", 0)
 
 
-def shims(nlp):
-    nodes = nlp.get_pipe("ner").model.walk()
-    return [shim for node in nodes for shim in node.shims if isinstance(shim, TorchShim)]
+def shims(nlp, name="ner"):
+    layers = nlp.get_pipe(name).model.walk()
+    return [shim for node in layers for shim in node.shims if isinstance(shim, TorchShim)]
 
 
 def test_the_new_pipeline_loads_and_finds_the_entities(trained_path, data, tmp_path):
@@ -34,6 +35,15 @@ def test_the_new_pipeline_loads_and_finds_the_entities(trained_path, data, tmp_p
     texts = [doc.text for doc in DocBin().from_disk(data).get_docs(nlp.vocab)]
     for text in texts:
         assert [e.text for e in nlp(text).ents] == [e.text for e in plain(text).ents]
+
+
+def test_nested_spans_are_those_of_float32(tmp_path):
+    nlp = deep_pipeline()
+    nlp.to_disk(tmp_path / "model")
+    assert run(tmp_path / "model", tmp_path / "int8").exit_code == 0
+    rounded = spacy.load(tmp_path / "int8")
+    assert any(shim.int8 for shim in shims(rounded, "crf_spans"))
+    assert nodes(rounded(DEEP)) == nodes(nlp(DEEP))
 
 
 def test_it_loads_in_a_process_that_never_imported_us(trained_path, tmp_path):

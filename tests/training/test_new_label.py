@@ -10,7 +10,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from thinc.api import Adam
 
-from spacy_psa.pipeline.chain.rehearsal import learn_labels
+from spacy_psa.pipeline.chain.new_labels import learn_labels
 from spacy_psa.pipeline.distillation import Teacher
 from tests.helpers.commands import assert_one_error, command
 from tests.helpers.embedders import LISTENER

@@ -30,15 +30,15 @@ from spacy_psa.pipeline.chain.chain_analyses import (
 )
 from spacy_psa.pipeline.chain.extensions import register
 from spacy_psa.pipeline.chain.refined_chain import with_weights
-from spacy_psa.pipeline.chain.rehearsal import rehearse
 from spacy_psa.pipeline.chain.span_posteriors import Posterior
 from spacy_psa.pipeline.chain.span_tags import MISSING
 from spacy_psa.pipeline.component import StructuredPipe
 from spacy_psa.pipeline.labeler import Batch, SentenceLabeler
+from spacy_psa.pipeline.rehearsal import rehearse
 from spacy_psa.ragged import batches_by_size, mask, pad, unpad
 from spacy_psa.sentences import Bounds, sentence_bounds
 from spacy_psa.structs.chain import LinearChain
-from spacy_psa.structs.cross_entropy import cross_entropy
+from spacy_psa.structs.cross_entropy import smoothed
 from spacy_psa.structs.pair_chain import PairChain, TagPairs
 
 Tags = NDArray[numpy.int64]
@@ -250,6 +250,11 @@ class ChainLabeler(SentenceLabeler):
             without missing tags is legal.
         """
 
+    def _trained(self, scores: list[Floats2d], flat: Tensor) -> LinearChain:
+        """Make the distributions that training sees; `flat` has all rows of `scores`."""
+        lengths = torch.tensor([len(array) for array in scores if len(array)])
+        return self._chain(flat, lengths, legal=flat.shape[1] != self._outputs)
+
     def get_loss(
         self, examples: Iterable[Example], scores: list[Floats2d]
     ) -> tuple[float, list[Floats2d]]:
@@ -273,16 +278,14 @@ class ChainLabeler(SentenceLabeler):
             InputError: if the component does not know a gold label.
         """
         examples = list(examples)
-        lengths = torch.tensor([len(array) for array in scores if len(array)])
 
         def loss(flat: Tensor) -> Tensor:
-            chain = self._chain(flat, lengths, legal=flat.shape[1] != self._outputs)
+            chain = self._trained(scores, flat)
             gold = self._padded_gold(examples, chain)
             losses = -self._log_prob_of_gold(self._with_costs(chain, gold), gold, examples)
             if self._label_smoothing:
-                known = pad(unpad(gold, lengths) != MISSING, lengths).any(1)
-                share = self._label_smoothing * known.to(losses)
-                losses = torch.lerp(losses, cross_entropy(chain.uniform(), chain), share)
+                known = pad(unpad(gold, chain.lengths) != MISSING, chain.lengths).any(1)
+                losses = smoothed(losses, chain, self._label_smoothing * known.to(losses))
             if self._teacher is not None:
                 losses = self._with_teacher(losses, chain, examples)
             return self._reduced(losses)
@@ -296,39 +299,7 @@ class ChainLabeler(SentenceLabeler):
         chain = self._chain(flat, lengths, legal=True)
         return self._log_prob_of_gold(chain, self._padded_gold(examples, chain), examples)
 
-    def rehearse(
-        self,
-        examples: list[Example],
-        *,
-        drop: float = 0.0,
-        sgd: Any = None,
-        losses: dict[str, float] | None = None,
-        **config: Any,
-    ) -> dict[str, float]:
-        """Learn to repeat what the model predicted when `nlp.resume_training` was called.
-
-        The loss is the cross entropy with the distributions of the copy that
-        `nlp.resume_training` keeps; before that, nothing is learned.
-
-        Args:
-            examples: the docs; their annotation is not used.
-            drop: dropout rate of spaCy's own layers.
-            sgd: the optimizer; None to add up gradients and keep the weights as they are.
-            losses: the losses so far, by component.
-            config: not used.
-
-        Returns:
-            The losses.
-
-        Raises:
-            InputError: if the model listens to another component, which is not trained with it.
-        """
-        losses = {} if losses is None else losses
-        losses.setdefault(self.name, 0.0)
-        losses[self.name] += rehearse(self, examples, drop)
-        if sgd not in (None, False):
-            self.finish_update(sgd)
-        return losses
+    rehearse = rehearse
 
     def _padded_gold(self, examples: Iterable[Example], chain: LinearChain) -> Tensor:
         """Read the gold tags of the sentences of a chain: (B, n), MISSING without annotation."""

@@ -55,10 +55,12 @@ from spacy_psa.pipeline.nested.places import (
     token_count,
     translate,
 )
+from spacy_psa.pipeline.rehearsal import rehearse
 from spacy_psa.pipeline.settings import Setting, component_factory
 from spacy_psa.pipeline.written import is_noted, note, preorder, spans_now
 from spacy_psa.ragged import batches_by_size
 from spacy_psa.sentences import Bounds, sentence_bounds
+from spacy_psa.structs.cross_entropy import smoothed
 from spacy_psa.structs.label_layers import LabelLayers
 from spacy_psa.structs.nested_spans import NestedSpans
 from spacy_psa.structs.span_cells import Tree
@@ -112,6 +114,8 @@ class NestedSpanLabeler(SentenceLabeler):
             be incomplete: training sums over all spans that touch them. None for none.
         incorrect_spans_key: the key of `reference.spans` with spans that are known to be wrong;
             training lowers the probability of the analyses that have one of them. None for none.
+        label_smoothing: the share of the loss that is the cross entropy with the uniform
+            distribution over all analyses, from 0 to 1; see `ChainLabeler`.
         batch_spans: number of spans that go through the model together in prediction, of those
             that have at most `longest` tokens. With many labels there are fewer.
 
@@ -142,6 +146,8 @@ class NestedSpanLabeler(SentenceLabeler):
         [University of Oslo]
     """
 
+    rehearse = rehearse
+    _rehearsal_model: Model | None = None  # the copy that nlp.resume_training keeps
     decode = Setting(
         lambda name, value: check_choice(name, value, Decode),
         'The way to choose spans: "mbr", "viterbi" or "threshold".',
@@ -165,6 +171,7 @@ class NestedSpanLabeler(SentenceLabeler):
         threshold: float = 0.5,
         missing_spans_key: str | None = None,
         incorrect_spans_key: str | None = None,
+        label_smoothing: float = 0.0,
         batch_spans: int = 100_000,
         **settings: Any,
     ):
@@ -175,9 +182,11 @@ class NestedSpanLabeler(SentenceLabeler):
             check_choice("layers", layers, Layers)
             check_choice("unfitting", unfitting, Unfitting)
             check_choice("several_labels", several_labels, SeveralLabels)
+            check_rates(label_smoothing=label_smoothing)
             check_sizes(batch_spans=batch_spans)
             check_groups(self.required_spans_key, self.forbidden_spans_key, written=spans_key)
         self.store = NestedStore(spans_key, missing_spans_key, incorrect_spans_key)
+        self._label_smoothing = label_smoothing
         self._batch_spans = batch_spans
         self._longest = longest_span(name, model)
         self._layers = layers
@@ -402,10 +411,16 @@ class NestedSpanLabeler(SentenceLabeler):
 
     # Training
 
+    def _trained(self, scores: list[Floats2d], flat: Tensor) -> NestedSpans:
+        """Make the distributions that training sees; `flat` has all rows of `scores`."""
+        return self._distribution(flat, self._lengths(len(array) for array in scores if len(array)))
+
     def get_loss(
         self, examples: Iterable[Example], scores: list[Floats2d]
     ) -> tuple[float, list[Floats2d]]:
         """Compute the negative log likelihood of the gold spans (Fu2021), and its gradient.
+
+        `label_smoothing` and a teacher change it as in `ChainLabeler.get_loss`.
 
         Args:
             examples: predicted docs with their references.
@@ -419,11 +434,13 @@ class NestedSpanLabeler(SentenceLabeler):
                 `unfitting` is "refuse".
         """
         examples = list(examples)
-        lengths = self._lengths(len(array) for array in scores if len(array))
 
         def loss(flat: Tensor) -> Tensor:
-            dist = self._distribution(flat, lengths)
+            dist = self._trained(scores, flat)
             losses = -self._log_prob_of_gold(dist, examples)
+            if self._label_smoothing:
+                share = self._label_smoothing * self._annotated(examples).to(losses)
+                losses = smoothed(losses, dist, share)
             if self._teacher is not None:
                 losses = self._with_teacher(losses, dist, examples)
             return self._reduced(losses)
@@ -500,6 +517,15 @@ class NestedSpanLabeler(SentenceLabeler):
                         f'spans["{self.store.incorrect_spans_key}"]: remove one of the two'
                     )
         return masks
+
+    def _annotated(self, examples: list[Example]) -> Tensor:
+        """Whether a token of each sentence has annotation, (B,)."""
+        known = []
+        for example in examples:
+            missing = self.store.gold(self.name, example)[1]
+            bounds = sentence_bounds(example.predicted)
+            known += [not missing[start:end].all() for start, end in bounds if start < end]
+        return torch.tensor(known)
 
     def _number(self, label: str) -> int:
         if label not in self.labels:
