@@ -1,4 +1,4 @@
-"""benchmarks/systems/systems.yml, the list of what is trained on real corpora."""
+"""The lists and plans of what is trained on real corpora, in benchmarks/systems and conll2003."""
 
 import pytest
 from spacy import util
@@ -49,8 +49,8 @@ def runs(tmp_path, monkeypatch):
     (tmp_path / "corpus" / "conll2003" / "test.spacy").touch()
     monkeypatch.chdir(tmp_path)
 
-    def configs(name):
-        plan = read_plan(FOLDER / "systems" / f"{name}.toml").runs
+    def configs(name, folder="systems"):
+        plan = read_plan(FOLDER / folder / f"{name}.toml").runs
         return {run.name: layered(run.config, run.layers, run.settings) for run in plan}
 
     return configs
@@ -90,10 +90,27 @@ def test_before_has_the_settings_of_the_older_records(runs, plan):
         assert differing(then, resolved) == {} and differing(then, other)
 
 
-def differing(expected, found):
+@pytest.mark.parametrize("system", ["baseline", "psa", "psa_arxiv"])
+def test_settings_of_psa_and_its_baseline_differ_in_one_thing(runs, system):
+    configs = {name: config.interpolate() for name, config in runs("settings", "conll2003").items()}
+    own = {name: config for name, config in configs.items() if name.rpartition("_")[0] == system}
+    base = own.pop(f"{system}_all")
+    assert base["training"]["max_steps"] == 12 * base["training"]["eval_frequency"]
+    embed = "components.ner.model.tok2vec.embed.*."
+    for name, config in own.items():
+        expected = {
+            "numbers": {f"{embed}words.without_vector": "numbers"},
+            "characters": {f"{embed}characters.dropout": 0.55},
+        }[name.rpartition("_")[2]]
+        assert differing(config, base) == expected
+        assert registry.resolve({"it": config["components"]["ner"]["model"]})["it"]
+    assert own
+
+
+def differing(expected, actual):
     """The settings of one config that have another value in the other, by path."""
     return {
         key: value
         for key, value in util.dict_to_dot(expected).items()
-        if util.dict_to_dot(found).get(key) != value
+        if util.dict_to_dot(actual).get(key) != value
     }
