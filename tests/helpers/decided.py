@@ -39,13 +39,13 @@ def complete(start, end):
     return Decision("complete", start, end)
 
 
-def decide_all(store, annotator="ann", skip=lambda number: False):
+def decide_all(store, annotator="ann", skip=lambda number: False, component="ner"):
     """Decide each of the MARKED texts as it is marked."""
     for number, line in enumerate(MARKED, 1):
         words, entities = read_marked(line)
         if not skip(number):
             decisions = [*(accept(*entity) for entity in entities), complete(0, len(words))]
-            store.decide(number, annotator, "ner", decisions)
+            store.decide(number, annotator, component, decisions)
 
 
 def dev_file(path):

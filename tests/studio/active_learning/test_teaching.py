@@ -2,20 +2,27 @@
 
 import io
 import json
+import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy
 import pytest
 import spacy
 from spacy.tokens import Doc, DocBin
 
 from spacy_psa.errors import InputError
+from spacy_psa.studio.active_learning import beginning
+from spacy_psa.studio.active_learning.beginning import Beginning
 from spacy_psa.studio.active_learning.export import ExportCounts, decided_texts, reference_doc
-from spacy_psa.studio.active_learning.store import open_store
+from spacy_psa.studio.active_learning.store import Component, open_store
 from spacy_psa.studio.active_learning.teach_process import Lesson, run
 from spacy_psa.studio.active_learning.teaching import EPOCHS, teach
-from tests.helpers.decided import accept, decide_all, dev_file, reject, small_store
+from tests.helpers.decided import LABELS, accept, decide_all, dev_file, reject, small_store
 from tests.helpers.embedders import LISTENER
+from tests.helpers.encoders import write_encoder
 from tests.helpers.patience import PATIENCE
 from tests.helpers.pipelines import (
     TEXTS,
@@ -78,6 +85,52 @@ def test_a_model_that_is_not_worse_is_saved_and_predicts_what_was_decided(lesson
     assert taught(lesson.model_copy(update={"model": str(lesson.output)}))[-1]["before"] == (
         pytest.approx(last["score"])
     )
+
+
+def _vectors(folder):
+    nlp = spacy.blank("en")
+    for i, word in enumerate(sorted({*" ".join(TEXTS).lower().split()})):
+        nlp.vocab.set_vector(word, numpy.eye(50, dtype="float32")[i])
+    nlp.to_disk(folder / "vectors")
+    return {"vectors": str(folder / "vectors")}
+
+
+def _small_encoder(folder):
+    return {"base": str(write_encoder(folder / "bert"))}
+
+
+def _real_encoder(folder):
+    encoders = os.environ.get("SPACY_PSA_ENCODERS")
+    if not encoders:
+        pytest.skip("SPACY_PSA_ENCODERS names no folder with real encoders")
+    return {"base": str(Path(encoders) / "all-MiniLM-L6-v2")}
+
+
+@pytest.mark.parametrize(
+    ("task", "means"),
+    [("ner", _vectors), ("chunker", _small_encoder), ("ner", _real_encoder)],
+)
+def test_the_first_model_is_over_vectors_or_a_pretrained_encoder(
+    task, means, tmp_path, monkeypatch
+):
+    """It loads without the vectors or the encoder that it was made from."""
+    monkeypatch.setattr(beginning, "MOST_STEPS", 32)
+    given = means(tmp_path)
+    begin = Beginning(labels=LABELS, task=task, **given)
+    file, output = tmp_path / "names.sqlite", tmp_path / "names-model"
+    with small_store(file, TEXTS) as store:
+        store.use(Component(task, LABELS, "chunks" if task == "chunker" else None))
+        decide_all(store, component=task)
+    lesson = Lesson(model=None, store=file, component=task, output=output, begin=begin)
+    *_, last = taught(lesson)
+    assert last["taken"] and last["dev"] == 1
+    for path in map(Path, given.values()):
+        if tmp_path in path.parents:
+            shutil.rmtree(path)
+    nlp = spacy.load(output)
+    doc = nlp(TEXTS[0])
+    assert doc.has_annotation("ENT_IOB") or "chunks" in doc.spans
+    assert bool(nlp.vocab.vectors.shape[0]) is ("vectors" in given)
 
 
 def test_rules_are_saved_with_the_model_and_their_weights_are_learned(lesson, tmp_path):
