@@ -56,7 +56,7 @@ def main() -> None:
     levels = []
     for level in LEVELS:
         least = least_probability(truths["dev"], level)
-        ner.coverage = Coverage(level, least, len(truths["dev"]))
+        ner.calibrated.coverage = Coverage(level, least, len(truths["dev"]))
         sets = ner.prediction_sets(example.predicted for example in examples["test"])
         halves = halved(truths["test"], level, given.halves, given.seed)
         levels.append(

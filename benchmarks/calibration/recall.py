@@ -75,7 +75,7 @@ def observe(
 
 def probable(ner: Any, examples: list[Any]) -> Any:
     """The probabilities of all spans that may be shown."""
-    ner.recall = {"": Promise(max(LEVELS), CONFIDENCE, FLOOR, len(examples))}
+    ner.calibrated.recall = {"": Promise(max(LEVELS), CONFIDENCE, FLOOR, len(examples))}
     sets = shown_spans(ner, [example.predicted for example in examples])
     return numpy.array([p for spans in sets for _, p in spans])
 

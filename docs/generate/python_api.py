@@ -10,7 +10,7 @@ SECTIONS = [
         "All answers are exact.",
         {
             "pipeline.component.StructuredPipe": "analyses kbest marginals entropy posterior labels"
-            " label_data add_label initialize pipe update",
+            " label_data add_label initialize distribution pipe update",
             "pipeline.analyses.DocAnalyses": "given best kbest posterior marginals entropy sample",
         },
     ),
@@ -18,8 +18,8 @@ SECTIONS = [
         "Components of a chain",
         "`crf_ner`, `crf_chunker` and `crf_tagger` also have these.",
         {
-            "pipeline.chain.labeler.ChainLabeler": "tags scheme distribution temperature coverage"
-            " recall counts rehearse",
+            "pipeline.chain.labeler.ChainLabeler": "tags scheme temperature calibrated rehearse",
+            "pipeline.coverage.Calibrated": "coverage recall counts",
             "pipeline.chain.spans.SpanLabeler": "prediction_sets",
             "pipeline.chain.redaction.shown_spans": "",
             "pipeline.chain.redaction.redact": "",
@@ -38,7 +38,7 @@ SECTIONS = [
         "The parser",
         "`constituency_parser` also has these.",
         {
-            "pipeline.parser.parser.ConstituencyParser": "parse distribution tags",
+            "pipeline.parser.parser.ConstituencyParser": "parse tags",
             "pipeline.parser.trees.TreeSentence": "scored",
         },
     ),

@@ -6,21 +6,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from spacy.language import Language
 from spacy.training import Example
 
 from spacy_psa.analysis.conformal import cover
 from spacy_psa.analysis.figures import check_matplotlib, new_figure, save_figure
-from spacy_psa.analysis.temperature import Likelihood, fit_temperature
+from spacy_psa.analysis.temperature import Labeler, Likelihood, fit_temperature
 from spacy_psa.corpora.atomic import atomic_folder, atomic_path, check_free, write_json
 from spacy_psa.errors import InputError
 from spacy_psa.loading import find_pipe, load_pipeline
 from spacy_psa.pipeline.chain.extensions import register
 from spacy_psa.pipeline.chain.spans import SpanLabeler
-from spacy_psa.pipeline.coverage import CALIBRATED, COLDEST, HOTTEST
-from spacy_psa.pipeline.labeler import SentenceLabeler
+from spacy_psa.pipeline.coverage import COLDEST, HOTTEST
 from spacy_psa.pipeline.nested.spans import NestedSpanLabeler
 from spacy_psa.pipeline.upstream import with_upstream
 from spacy_psa.scoring.calibration import Bin, calibration_error, judge, reliability, summary
@@ -89,7 +88,7 @@ def calibrate(
         )
     if figure is not None:
         check_matplotlib()
-    kinds = SpanLabeler, NestedSpanLabeler
+    kinds = get_args(SpanKind)
     opened = calibrating(
         model, pipe, kinds, "crf_ner, crf_chunker or crf_spans", paths, output, json_path, gpu_id
     )
@@ -101,7 +100,7 @@ def calibrate(
             name: Likelihood(component, with_upstream(nlp, component.name, examples))
             for name, examples in data.items()
         }
-        promised = [name for name in CALIBRATED if getattr(component, name) is not None]
+        promised = component.calibrated.found
         before = component.temperature, component.decode
         fitted = fit_temperature(likelihoods["dev"]) if temperature is None else temperature
         after = fitted, component.decode if decode is None else decode
@@ -118,7 +117,7 @@ def calibrate(
             draw_reliability({f"{s.when}, T = {s.temperature:.3f}": s.bins for s in last}, figure)
         record |= _figures(nlp, component, paths, data, states)
         component.confidence = writes  # the pipeline writes what it wrote before
-    return states, [name for name in promised if getattr(component, name) is None]
+    return states, [name for name in promised if name not in component.calibrated.found]
 
 
 def calibrate_coverage(
@@ -129,7 +128,7 @@ def calibrate_coverage(
     pipe: str | None = None,
     json_path: Path | None = None,
     gpu_id: int = -1,
-) -> tuple[SentenceLabeler, dict[str, dict[str, Any]]]:
+) -> tuple[Labeler, dict[str, dict[str, Any]]]:
     """Find and store the threshold of sets that hold the truth with a probability of `level`.
 
     The other arguments are those of `calibrate`.
@@ -141,10 +140,10 @@ def calibrate_coverage(
         InputError: as `calibrate` and `cover`.
     """
     what = "crf_ner, crf_chunker, crf_spans or crf_tagger"
-    opened = calibrating(model, pipe, SentenceLabeler, what, paths, output, json_path, gpu_id)
+    opened = calibrating(model, pipe, get_args(Labeler), what, paths, output, json_path, gpu_id)
     with opened as (nlp, component, record):
         parts = cover(nlp, component, paths, level)
-        record["coverage"] = component.coverage._asdict()
+        record["coverage"] = component.calibrated.coverage._asdict()
         record |= {"temperature": component.temperature, "data": parts}
     return component, parts
 
@@ -239,7 +238,7 @@ def _figures(
     }
 
 
-def _store_settings(nlp: Language, component: SentenceLabeler, output: Path | None) -> None:
+def _store_settings(nlp: Language, component: Labeler, output: Path | None) -> None:
     """Store the settings of the component, the only part that differs from the loaded pipeline.
 
     In place, one file is replaced. A new folder is a copy, which appears complete or not at all.

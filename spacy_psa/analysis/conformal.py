@@ -24,11 +24,11 @@ from spacy.language import Language
 from spacy.training import Example
 from spacy.util import minibatch
 
+from spacy_psa.analysis.temperature import Labeler
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.analyses import DocAnalyses
 from spacy_psa.pipeline.chain.spans import SpanLabeler
 from spacy_psa.pipeline.coverage import Coverage
-from spacy_psa.pipeline.labeler import SentenceLabeler
 from spacy_psa.pipeline.nested.spans import NestedSpanLabeler
 from spacy_psa.pipeline.upstream import with_upstream
 from spacy_psa.scoring.result import read_examples
@@ -83,7 +83,7 @@ def observed_coverage(documents: Iterable[Sequence[float]], least: float) -> flo
     return float(numpy.mean(shares)) if shares else None
 
 
-def truth_probabilities(pipe: SentenceLabeler, examples: Sequence[Example]) -> list[list[float]]:
+def truth_probabilities(pipe: Labeler, examples: Sequence[Example]) -> list[list[float]]:
     """Compute how probable a component finds the truth: each gold span, or each gold tag.
 
     The docs of the examples have the annotation of the components before this one.
@@ -97,7 +97,7 @@ def truth_probabilities(pipe: SentenceLabeler, examples: Sequence[Example]) -> l
 
 
 def labelled_probabilities(
-    pipe: SentenceLabeler, examples: Sequence[Example]
+    pipe: Labeler, examples: Sequence[Example]
 ) -> list[list[tuple[str, float]]]:
     """Return the results of `truth_probabilities`, each with the gold label."""
     probabilities = _of_spans if isinstance(pipe, SpanLabeler | NestedSpanLabeler) else _of_tags
@@ -126,7 +126,7 @@ def _of_spans(pipe: SpanLabeler | NestedSpanLabeler, examples: Sequence[Example]
         ]
 
 
-def _of_tags(pipe: SentenceLabeler, examples: Sequence[Example]) -> Labelled:
+def _of_tags(pipe: Labeler, examples: Sequence[Example]) -> Labelled:
     columns = {tag: i for i, tag in enumerate(pipe.tags)}
     for example, analyses in _analysed(pipe, examples):
         names = example.get_aligned("TAG", as_string=True)
@@ -137,16 +137,14 @@ def _of_tags(pipe: SentenceLabeler, examples: Sequence[Example]) -> Labelled:
         ]
 
 
-def _analysed(
-    pipe: SentenceLabeler, examples: Sequence[Example]
-) -> Iterator[tuple[Example, DocAnalyses]]:
+def _analysed(pipe: Labeler, examples: Sequence[Example]) -> Iterator[tuple[Example, DocAnalyses]]:
     for batch in minibatch(examples, size=BATCH):
         analyses = pipe.analyses(example.predicted for example in batch)
         yield from zip(batch, analyses, strict=True)
 
 
 def cover(
-    nlp: Language, pipe: SentenceLabeler, paths: Mapping[str, Path], level: float
+    nlp: Language, pipe: Labeler, paths: Mapping[str, Path], level: float
 ) -> dict[str, dict[str, Any]]:
     """Find the threshold on the documents of "dev", and store it in the component.
 
@@ -177,7 +175,7 @@ def cover(
         least = as_saved(least_probability(truths["dev"], level))
     except InputError as error:
         raise InputError(f"{paths['dev']}: {error}") from error
-    pipe.coverage = Coverage(level, least, len(truths["dev"]))
+    pipe.calibrated.coverage = Coverage(level, least, len(truths["dev"]))
     return {
         part: {
             "path": paths[part].as_posix(),

@@ -177,7 +177,7 @@ def calibrate_counts(
     with opened as (nlp, component, record):
         data = {part: counted(nlp, component, path) for part, path in paths.items()}
         try:
-            component.counts = fit_corrections(data["dev"], component.labels)
+            component.calibrated.counts = fit_corrections(data["dev"], component.labels)
         except InputError as error:
             raise InputError(f"{paths['dev']}: {error}") from error
         parts = {part: _rows(component, documents) for part, documents in data.items()}
@@ -187,8 +187,8 @@ def calibrate_counts(
 
 def _rows(pipe: SpanLabeler, documents: Sequence[Counted]) -> list[dict[str, Any]]:
     whole = joined(documents)
-    intervals = whole.counts.intervals(pipe.counts)
-    held = coverage(documents, pipe.counts, pipe.labels)
+    intervals = whole.counts.intervals(pipe.calibrated.counts)
+    held = coverage(documents, pipe.calibrated.counts, pipe.labels)
     return [
         {
             "label": label,

@@ -250,7 +250,7 @@ def calibrate_recall(
         }
         truths = {part: labelled_probabilities(component, each) for part, each in data.items()}
         weights = _weights(nlp, component, data["dev"], target) if target else None
-        promises = dict(component.recall or {})
+        promises = dict(component.calibrated.recall or {})
         for label in asked:
             documents = _of_label(truths["dev"], label)
             try:
@@ -260,7 +260,7 @@ def calibrate_recall(
                 raise InputError(f"{place}{error}") from error
             count = sum(map(bool, documents))
             promises[label] = Promise(recall, confidence, as_saved(least * ROUNDING), count)
-        component.recall = promises
+        component.calibrated.recall = promises
         costs = {part: _costs(component, each, asked) for part, each in data.items()}
         rows = [
             {"label": label or "all", "data": part, "least": promises[label].least}

@@ -22,11 +22,13 @@ from spacy.training import Example
 from thinc.api import xp2torch
 from thinc.types import Floats2d
 
-from spacy_psa.pipeline.labeler import SentenceLabeler
+from spacy_psa.pipeline.chain.labeler import ChainLabeler
+from spacy_psa.pipeline.nested.spans import NestedSpanLabeler
 from spacy_psa.ragged import batches_by_size
 
 LOWEST, HIGHEST = 0.05, 20.0
 TOKENS = 4000  # that are scored together
+Labeler = ChainLabeler | NestedSpanLabeler
 PRECISION = 1e-4  # of T, relative to T
 
 
@@ -45,7 +47,7 @@ class Likelihood:
         InputError: if the component does not know a gold label, when the likelihood is computed.
     """
 
-    def __init__(self, pipe: SentenceLabeler, examples: Iterable[Example]):
+    def __init__(self, pipe: Labeler, examples: Iterable[Example]):
         filled = [example for example in examples if len(example.predicted)]
         sizes = [len(example.predicted) for example in filled]
         self.pipe = pipe
@@ -66,7 +68,7 @@ class Likelihood:
             beta = torch.tensor(1 / temperature, dtype=torch.float64, requires_grad=True)
             flat = xp2torch(self.pipe.model.ops.xp.concatenate(potentials))
             lengths = torch.tensor([len(array) for array in potentials if len(array)])
-            nll = -self.pipe.log_likelihood(flat * beta.to(flat), lengths, examples).double().sum()
+            nll = -self.pipe._log_likelihood(flat * beta.to(flat), lengths, examples).double().sum()
             nll.backward()
             total += float(nll.detach())
             assert beta.grad is not None

@@ -64,7 +64,7 @@ class Counting:
 
         pipe = _find_labeler(nlp, name)
         self.ask: Ask = partial(_count, pipe.name)
-        self.corrections = pipe.counts
+        self.corrections = pipe.calibrated.counts
         self.path = path
         self.total = TextCounts()
 

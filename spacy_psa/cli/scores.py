@@ -263,7 +263,7 @@ def calibrate(
             sizes = f"{row['documents']:,}", f"{row['items']:,}"
             rows.append([part, *sizes, f"{row['coverage']:.4f}", size])
         print_table(["", "documents", "gold", "observed coverage", "size of the sets"], rows)
-        promise = component.coverage
+        promise = component.calibrated.coverage
         assert promise is not None
         typer.echo(
             f"{component.name}: the truth is in the sets with a probability of at least "

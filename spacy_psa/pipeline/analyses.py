@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from bisect import bisect
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy
 from numpy.typing import NDArray
+from thinc.types import Floats2d
 
 from spacy_psa.errors import InputError, check_sizes, naming
 from spacy_psa.pipeline.evidence import (
@@ -23,40 +26,133 @@ Ranked = list[tuple[float, list[Any]]]
 """Pairs of a log probability and the parts of an analysis, best first."""
 
 
-class SentenceAnalyses(Protocol):
-    """The analyses of one sentence, given what is known of it; each answer is computed once."""
+class BatchAnalyses:
+    """The analyses of the sentences of a batch; each answer is computed once for all of them.
+
+    Args:
+        pipe: the component.
+        dist: the distributions of B sentences.
+    """
+
+    sentence: ClassVar[type[SentenceAnalyses]]
+    """The analyses of one sentence."""
+
+    def __init__(self, pipe: Any, dist: Any):
+        self.pipe = pipe
+        self.dist = dist
+        self._ranked: tuple[int, list[list[tuple[float, Any]]]] = (0, [])
+
+    @classmethod
+    def of(cls, pipe: Any, batch: Any) -> list[SentenceAnalyses]:
+        """Make the analyses of the sentences of an `inference.Batch`.
+
+        Raises:
+            ValueError: if a sentence has no analysis.
+        """
+        own = cls(pipe, batch.dist)
+        if -math.inf in own.log_partitions:
+            raise ValueError("a sentence of the batch has no analysis")
+        parts = zip(batch.scores, batch.known, batch.bounds, strict=True)
+        return [cls.sentence(own, row, *part) for row, part in enumerate(parts)]
+
+    @cached_property
+    def log_partitions(self) -> list[float]:
+        """The log of the sum over all analyses of each sentence; -inf if there is none."""
+        return self.dist.log_partition.double().tolist()
+
+    @cached_property
+    def entropies(self) -> list[float]:
+        """The entropy over the analyses of each sentence, in nats."""
+        return self.dist.entropy.tolist()
+
+    @cached_property
+    def marginals(self) -> list[NDArray[numpy.float64]]:
+        """The probability of each label of each token, or of each span, of each sentence."""
+        return self._marginals()
+
+    @abstractmethod
+    def _marginals(self) -> list[NDArray[numpy.float64]]: ...
+
+    def kbest(self, k: int) -> list[list[tuple[float, Any]]]:
+        """Find the k best analyses of each sentence, with their log probabilities."""
+        if self._ranked[0] < k:
+            self._ranked = k, self._kbest(k)
+        return [ranked[:k] for ranked in self._ranked[1]]
+
+    def _kbest(self, k: int) -> list[list[tuple[float, Any]]]:
+        return self.dist.kbest(k)
+
+
+class SentenceAnalyses:
+    """The analyses of one sentence, given what is known of it.
+
+    Args:
+        batch: those of its batch.
+        row: its place in the batch.
+        scores: the output of the model for it.
+        known: what is known of it.
+        bounds: its first token in the doc, and the token after its last one.
+    """
+
+    def __init__(
+        self,
+        batch: BatchAnalyses,
+        row: int,
+        scores: Floats2d,
+        known: Any,
+        bounds: tuple[int, int],
+    ):
+        self.batch: Any = batch
+        self.row = row
+        self.scores = scores
+        self.known = known
+        self.start, self.end = bounds
 
     @property
-    def start(self) -> int:
-        """The first token of the sentence."""
-
-    @property
-    def end(self) -> int:
-        """The token after its last one."""
+    def pipe(self) -> Any:
+        """The component."""
+        return self.batch.pipe
 
     @property
     def log_partition(self) -> float:
         """The log of the sum over all analyses; -inf if there is none."""
+        return self.batch.log_partitions[self.row]
 
     @property
     def entropy(self) -> float:
         """The entropy over the analyses, in nats."""
+        return self.batch.entropies[self.row]
 
     @property
     def marginals(self) -> NDArray[numpy.float64]:
         """The probability of each label of each token, or of each span of words."""
+        return self.batch.marginals[self.row]
 
     def kbest(self, k: int) -> Ranked:
         """Find the k best analyses with their log probabilities, over the tokens of the doc."""
+        return [(log_prob, self._named(own)) for log_prob, own in self.batch.kbest(k)[self.row]]
 
     def sample(self, n: int) -> list[list[Any]]:
         """Draw n analyses."""
+        return [self._named(own) for own in self._sample(n)]
 
+    @abstractmethod
+    def _sample(self, n: int) -> Sequence[Any]: ...
+
+    @abstractmethod
+    def _named(self, own: Any) -> list[Any]:
+        """Translate an analysis into spans, names of tags or a tree, over the tokens of the doc."""
+
+    @abstractmethod
     def posterior(self, start: int, end: int, label: str) -> float:
         """Compute the probability of a span over the tokens of the doc."""
 
     def given(self, doc: Any, evidence: Evidence) -> SentenceAnalyses:
         """Return the analyses given all that is known of the doc."""
+        bounds = self.start, self.end
+        (known,) = self.pipe._translated(doc, evidence, [bounds])
+        batch = type(self.batch)(self.pipe, self.pipe._given([self.scores], [known]))
+        return type(self)(batch, 0, self.scores, known, bounds)
 
 
 class DocAnalyses:

@@ -4,10 +4,10 @@ import multiprocessing
 import reprlib
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy
 import torch
@@ -20,13 +20,14 @@ from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
+from torch import Tensor
 
 from spacy_psa.bridge.encoder_weights import encoder_weights_in
 from spacy_psa.bridge.optimizer import clip_gradients
 from spacy_psa.errors import InputError, check_amounts, naming
-from spacy_psa.pipeline.analyses import DocAnalyses, Ranked
+from spacy_psa.pipeline.analyses import BatchAnalyses, DocAnalyses, Ranked, SentenceAnalyses
+from spacy_psa.pipeline.coverage import check_saved
 from spacy_psa.pipeline.evidence import (
-    NOTHING,
     OUTSIDE,
     Asked,
     Evidence,
@@ -34,12 +35,13 @@ from spacy_psa.pipeline.evidence import (
     check_groups,
     read_evidence,
 )
-from spacy_psa.pipeline.not_finite import check_scores
+from spacy_psa.pipeline.inference import Inference, checked_scores
+from spacy_psa.pipeline.saving import all_or_nothing, note_changes, set_changes
 from spacy_psa.pipeline.settings import Setting, check_switch, joined_signature
-from spacy_psa.sentences import Bounds, document_batches, sentence_bounds
+from spacy_psa.sentences import Bounds, SplitDocs, document_batches, sentence_bounds
 
 INIT_SAMPLE = 10  # docs that show the model its widths
-CHANGED = "changed"
+Reduction = Literal["mean", "sum"]
 Self = TypeVar("Self", bound="StructuredPipe")
 
 
@@ -78,6 +80,7 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
     # The batch of which the present examples are a part, where it is divided into several updates:
     # a mean loss is one over the whole batch.
     _whole: Sequence[Example] | None = None
+    _reduction: Reduction = "mean"
     _teacher: Any = None  # see `spacy_psa.pipeline.distillation`
     _teacher_weight: float = 0.0
     _derived: ClassVar[tuple[str, ...]] = ()  # cached properties that follow from settings, labels
@@ -294,31 +297,63 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
                 self.set_annotations(good, self.predict(good))
         return good
 
-    def _scores(self, docs: list[Doc]) -> list[Floats2d]:
-        self._require_weights()
-        scores = self.model.predict(docs)
-        check_scores(self.name, self.model, scores, docs)
-        return scores
-
-    @abstractmethod
     def _potentials(self, docs: list[Doc]) -> list[list[Floats2d]]:
         """Score the sentences of each doc, without evidence, for a component that learns from it.
 
         Returns:
             For each doc, an array for each sentence; one without rows is not scored.
         """
+        scores = iter(checked_scores(self, docs))
+        return [[next(scores) for _ in sentence_bounds(doc)] for doc in docs]
 
     def _same_outputs(self, other: "StructuredPipe") -> bool:
         """Whether the scores of another component are for the same labels."""
         return isinstance(other, type(self)) and self.labels == other.labels
 
-    def _require_weights(self) -> None:
-        if not self.model.has_dim("nO"):
-            raise ValueError(Errors.E109.format(name=self.name))
+    # From docs to distributions; see `Inference`
+
+    _analyses: ClassVar[type[BatchAnalyses]]
+    """The analyses of the sentences of a batch."""
+
+    def _seen(self, split: SplitDocs) -> SplitDocs:
+        """Return the docs as the model sees them."""
+        return split
+
+    @abstractmethod
+    def _translated(self, doc: Doc, evidence: Evidence, bounds: Bounds) -> list[Any]:
+        """Translate the evidence on a doc into what is known of each sentence."""
+
+    @abstractmethod
+    def _divided(self, sizes: list[int], known: list[Any]) -> Iterator[list[int]]:
+        """Divide sentences of `sizes` tokens into batches, without those that have no tokens."""
+
+    @abstractmethod
+    def _given(self, scores: Sequence[Floats2d], known: Sequence[Any]) -> Any:
+        """Make the distributions of sentences from their scores and what is known of them.
+
+        Nothing is known if `known` is empty.
+        """
+
+    def distribution(self, docs: Iterable[Doc]) -> Any:
+        """Return the distribution over the analyses of the docs' sentences.
+
+        The annotation that is already on the docs is evidence.
+
+        Args:
+            docs: the docs.
+
+        Returns:
+            A distribution with one row for each sentence that has tokens. For trees, `labels[i]`
+            has the number i + 1, and sentences without words or over `max_length` are left out.
+
+        Raises:
+            InputError: if the model listens to a component that has not seen a doc.
+            ValueError: if no sentence is left, or the component has no weights.
+        """
+        return Inference(self, docs).distribution()
 
     # Queries
 
-    @abstractmethod
     def analyses(self, docs: Iterable[Doc]) -> list[DocAnalyses]:
         """Score docs once, for many questions about their analyses.
 
@@ -334,6 +369,15 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
                 model listens to a component that has not seen a doc.
             ValueError: if the component has no weights.
         """
+        inference = Inference(self, docs)
+        parts = inference.by_doc(self._sentence_analyses(inference))
+        return [
+            DocAnalyses(self, doc, [part for part in own if part is not None], evidence)
+            for doc, own, evidence in zip(inference.split.docs, parts, inference.evidence)
+        ]
+
+    def _sentence_analyses(self, inference: Inference) -> Sequence[SentenceAnalyses | None]:
+        return inference.answers(lambda batch: self._analyses.of(self, batch))
 
     def kbest(self, doc: Doc, k: int) -> Ranked:
         """Find the k most probable analyses of a doc; see `DocAnalyses.kbest`."""
@@ -361,29 +405,16 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
             InputError: if they are not spans of one doc, or if the model does not know a label.
         """
         spans = list(spans)
-        if not spans:
-            return numpy.zeros(0)
         if not all(isinstance(span, Span) for span in spans):
             raise InputError(
                 f"{self.name}: posterior needs spans of a doc: for (start, end, label), use "
                 "analyses([doc])[0].posterior"
             )
-        doc = spans[0].doc
-        for span in spans:
-            if span.doc is not doc:
-                raise InputError(
-                    f"{self.name}: {span.text!r} and {spans[0].text!r} are spans of different "
-                    "docs: use the spans of one doc"
-                )
-            if span.label_ not in self._span_labels:
-                raise InputError(
-                    f"{self.name}: {span.text!r} has the label {span.label_!r}, which is not "
-                    f"among the labels {', '.join(self._span_labels)}"
-                )
-        (analyses,) = self.analyses([doc])
-        return numpy.array(
-            [analyses._posterior(s.start, s.end, s.label_) if len(s) else 0.0 for s in spans]
-        )
+        filled = [span for span in spans if len(span)]
+        if not filled:
+            return numpy.zeros(len(spans))
+        values = iter(self.analyses([filled[0].doc])[0].posterior(filled))
+        return numpy.array([next(values) if len(span) else 0.0 for span in spans])
 
     @property
     def _span_labels(self) -> Sequence[str]:
@@ -420,22 +451,6 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
     @abstractmethod
     def _on_doc(self, doc: Doc, bounds: Bounds) -> Evidence:
         """Read the annotation on a doc that this component has not predicted itself."""
-
-    def _evidence(self, doc: Doc, bounds: Bounds) -> Evidence:
-        """Read and check what is on a doc, and in its groups of required and forbidden spans."""
-        evidence = self._on_doc(doc, bounds)
-        if evidence is not NOTHING:
-            self._check_evidence(doc, evidence, bounds, "remove one, or set overwrite = true")
-        keys = self.required_spans_key, self.forbidden_spans_key
-        if keys == (None, None):
-            return evidence
-        required, forbidden = (doc.spans.get(key or "") or () for key in keys)
-        grouped = self._read_evidence(doc, required, forbidden)
-        if grouped.is_empty:
-            return evidence
-        evidence = evidence.joined(grouped)
-        self._check_evidence(doc, evidence, bounds)
-        return evidence
 
     # Training
 
@@ -482,8 +497,10 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
         """Compute the weight of the loss of a part of a batch in the loss of the whole batch.
 
         Where several processes train, each computes the loss of its part. The loss is a mean over
-        sentences, so a part counts by its number of sentences.
+        sentences, so a part counts by its number of sentences; or it is a sum.
         """
+        if self._reduction == "sum":
+            return 1.0
         count = sentence_count(whole)
         return sentence_count(part) / count if count else 0.0
 
@@ -497,18 +514,22 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
             clip_gradients([self.model], self.max_grad_norm)
         self.model.finish_update(sgd)
 
-    # Serialisation. A pipeline is made from its config before its components are loaded, so a
-    # setting that was changed after that would be lost. It is saved with the component, next to
-    # the value that it replaces, and is set again where the config still has that value.
+    def _reduced(self, losses: Tensor) -> Tensor:
+        """Reduce the losses of the sentences of an update to their mean, or to their sum."""
+        if self._reduction == "sum":
+            return losses.sum()
+        return losses.sum() / (sentence_count(self._whole) if self._whole else len(losses))
+
+    # Saving
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """Save the component, with the settings that were changed on it."""
-        self._note_changes()
+        note_changes(self)
         return super().to_bytes(exclude=tuple(exclude))
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Save the component to a folder, with the settings that were changed on it."""
-        self._note_changes()
+        note_changes(self)
         with encoder_weights_in(Path(path)):
             super().to_disk(path, exclude=tuple(exclude))
 
@@ -518,7 +539,7 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
         Raises:
             InputError: if the data are damaged, or belong to another architecture.
         """
-        with self._all_or_nothing():
+        with all_or_nothing(self):
             super().from_bytes(bytes_data, exclude=tuple(exclude))
         return self
 
@@ -533,51 +554,20 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
             raise FileNotFoundError(
                 f"Component '{self.name}' cannot be loaded: there is no folder {path}"
             )
-        with self._all_or_nothing(), encoder_weights_in(Path(path)):
+        with all_or_nothing(self), encoder_weights_in(Path(path)):
             super().from_disk(path, exclude=tuple(exclude))
         return self
-
-    def _note_changes(self) -> None:
-        changed = {
-            name: [value, getattr(self, name)]
-            for name, value in self.__dict__["_configured"].items()
-            if getattr(self, name) != value
-        }
-        self.cfg.pop(CHANGED, None)
-        if changed:
-            self.cfg[CHANGED] = changed
 
     def _check_loaded(self) -> None:
         """Check what was loaded, and set the settings that had been changed."""
         self._forget_derived()
-        for name, (before, value) in self.cfg.get(CHANGED, {}).items():
-            if self.__dict__["_configured"].get(name, CHANGED) == before:
-                setattr(self, name, value)
+        set_changes(self)
+        check_saved(self.name, self.cfg)
         if self.model.has_dim("nO") and self.model.get_dim("nO") != self._outputs:
             raise InputError(
                 f"the weights are for {self.model.get_dim('nO')} outputs, "
                 f"but the labels make {self._outputs}: use the files of one model"
             )
-
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        cfg, model = {**self.cfg, "labels": self.label_data}, self.model.to_bytes()
-        nodes = list(self.model.walk())
-        open_dims = [(node, d) for node in nodes for d in node.dim_names if not node.has_dim(d)]
-        for name in [name for name in self.cfg if name not in ("labels", "tags")]:
-            self.cfg.pop(name)  # the saved component may not have it
-        try:
-            yield
-            self._check_loaded()
-        except Exception as error:
-            self.cfg = cfg
-            self._forget_derived()
-            self.model.from_bytes(model)
-            for node, dim in open_dims:  # thinc does not unset the dimensions that were loaded
-                node.set_dim(dim, None, force=True)  # type: ignore[arg-type]
-            if isinstance(error, FileNotFoundError):
-                raise
-            raise InputError(f"Component '{self.name}' cannot be loaded: {error}") from error
 
 
 def sentence_count(examples: Iterable[Example]) -> int:

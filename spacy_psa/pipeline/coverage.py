@@ -5,16 +5,18 @@ the mathematics.
 """
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any, Generic, NamedTuple, TypeVar, overload
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy
+from thinc.api import xp2torch
+from thinc.types import Floats2d
+from torch import Tensor
 
+from spacy_psa.bridge.layers import join_rows
 from spacy_psa.errors import InputError
 
 COLDEST, HOTTEST = 0.01, 100.0
-CALIBRATED = ("coverage", "recall", "counts")
-"""The settings that belong to the probabilities of one temperature."""
 NORMAL = 1.959964
 """Half the width of a 95% interval of a normal distribution, in standard deviations."""
 
@@ -67,51 +69,6 @@ class CountCorrection(NamedTuple):
 
 
 Value = TypeVar("Value")
-
-
-class Calibrated(Generic[Value]):
-    """An attribute of a component that `spacy-psa calibrate` sets; None before.
-
-    It is saved with the component, and belongs to the probabilities that the component had.
-
-    Args:
-        check: called with the name of the component and a value, also one that was read from a
-            file; returns the value in its type, or raises an InputError.
-    """
-
-    def __init__(self, check: Callable[[str, Any], Value]):
-        self.check = check
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    @overload
-    def __get__(self, pipe: None, owner: type) -> "Calibrated[Value]": ...
-    @overload
-    def __get__(self, pipe: object, owner: type) -> Value | None: ...
-    def __get__(self, pipe: Any, owner: type) -> Any:
-        if pipe is None:
-            return self
-        kept = pipe.cfg.get(self.name)
-        return None if kept is None else self.check(pipe.name, kept)
-
-    def __set__(self, pipe: Any, value: Value | None) -> None:
-        pipe.cfg.pop(self.name, None)
-        if value is not None:
-            pipe.cfg[self.name] = _plain(self.check(pipe.name, value))
-
-
-def forget_calibration(pipe: Any) -> None:
-    """Remove the temperature of a component, and all that was calibrated for its probabilities."""
-    pipe.temperature = 1.0
-    for name in CALIBRATED:
-        pipe.cfg.pop(name, None)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
-    return [*map(_plain, value)] if isinstance(value, list | tuple) else value
 
 
 def checked_recall(name: str, value: Any) -> dict[str, Promise]:
@@ -189,3 +146,124 @@ def checked_coverage(name: str, value: Any) -> Coverage:
             "probability from 0 to 1 and a number of documents"
         )
     return Coverage(*value)
+
+
+CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    "coverage": checked_coverage,
+    "recall": checked_recall,
+    "counts": checked_counts,
+}
+
+
+class Stored(Generic[Value]):
+    """An attribute of `Calibrated`, kept among the saved settings of a component; None before."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    if TYPE_CHECKING:
+
+        def __get__(self, calibrated: object, owner: type) -> Value | None: ...
+    else:
+
+        def __get__(self, calibrated: Any, owner: type) -> Any:
+            if calibrated is None:
+                return self
+            kept = calibrated.pipe.cfg.get(self.name)
+            return None if kept is None else CHECKS[self.name](calibrated.pipe.name, kept)
+
+    def __set__(self, calibrated: "Calibrated", value: Value | None) -> None:
+        pipe = calibrated.pipe
+        pipe.cfg.pop(self.name, None)
+        if value is not None:
+            pipe.cfg[self.name] = _plain(CHECKS[self.name](pipe.name, value))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    return [*map(_plain, value)] if isinstance(value, list | tuple) else value
+
+
+class Calibrated:
+    """What `spacy-psa calibrate` found for the probabilities of a component, and saved with it.
+
+    Args:
+        pipe: a component with a `temperature`.
+    """
+
+    coverage = Stored[Coverage]()
+    """The promise of `prediction_sets`; None before `spacy-psa calibrate --coverage`."""
+    recall = Stored[dict[str, Promise]]()
+    """The promises of recall by label; None before `spacy-psa calibrate --recall`."""
+    counts = Stored[dict[str, CountCorrection]]()
+    """The corrections of counts by label; None before `spacy-psa calibrate --counts`."""
+
+    def __init__(self, pipe: Any):
+        self.pipe = pipe
+
+    @property
+    def least(self) -> float:
+        """The least probability of an item of a prediction set.
+
+        Raises:
+            InputError: if the component has no coverage.
+        """
+        if self.coverage is None:
+            raise InputError(
+                f"{self.pipe.name}: it has no coverage yet: run `spacy-psa calibrate MODEL "
+                "DEV.spacy --coverage 0.9`"
+            )
+        return self.coverage.least
+
+    @property
+    def found(self) -> list[str]:
+        """The names of what was calibrated, apart from the temperature."""
+        return [name for name in CHECKS if name in self.pipe.cfg]
+
+    def forget(self) -> None:
+        """Remove all of it, because the probabilities change."""
+        for name in CHECKS:
+            self.pipe.cfg.pop(name, None)
+
+
+class Temperature:
+    """The number that log potentials are divided by before inference (Guo et al. 2017).
+
+    It is a number from 0.01 to 100; another value raises an InputError. A value above 1 makes the
+    model less sure, a value below 1 makes it surer, and 1 leaves it as it was trained. The best
+    analysis stays the same. Training does not use the temperature. Another temperature removes what
+    was calibrated for other probabilities.
+    """
+
+    if TYPE_CHECKING:
+
+        def __get__(self, pipe: object, owner: type) -> float: ...
+    else:
+
+        def __get__(self, pipe: Any, owner: type) -> Any:
+            return self if pipe is None else float(pipe.cfg.get("temperature", 1.0))
+
+    def __set__(self, pipe: Any, value: float) -> None:
+        checked = checked_temperature(pipe.name, value)
+        if checked != pipe.temperature:
+            pipe.calibrated.forget()
+        pipe.cfg["temperature"] = checked
+
+
+def tempered(pipe: Any, scores: Sequence[Floats2d]) -> Tensor:
+    """Join the scores of sentences, divided by the temperature of the component."""
+    flat = xp2torch(join_rows(pipe.model.ops.xp, list(scores)))
+    return flat if pipe.temperature == 1.0 else flat / pipe.temperature
+
+
+def check_saved(name: str, cfg: Mapping[str, Any]) -> None:
+    """Check what was calibrated among the saved settings of a component.
+
+    Raises:
+        InputError: if it is not possible; the error begins with the `name` of the component.
+    """
+    checked_temperature(name, cfg.get("temperature", 1.0))
+    for setting, check in CHECKS.items():
+        if setting in cfg:
+            check(name, cfg[setting])

@@ -4,9 +4,12 @@ from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from typing import Any
 
+import torch
 from spacy.language import Language
 from spacy.tokens import Doc
+from spacy.training import Example
 from thinc.types import Floats2d
+from torch import Tensor
 
 from spacy_psa.architectures.documents import sees_documents
 from spacy_psa.errors import InputError, check_amounts, check_rates, naming
@@ -128,6 +131,34 @@ def learn_from(student: Any, teacher: Teacher | None, weight: float = 0.5) -> No
     if teacher is not None and not student._same_outputs(teacher.pipe):
         raise InputError(f"{student.name}: {_difference(student, teacher.pipe)}")
     student._teacher, student._teacher_weight = teacher, weight
+
+
+def taught(teacher: Teacher, docs: Iterable[Doc]) -> Any:
+    """Return the distributions of a teacher over the sentences of docs that have tokens."""
+    arrays = [array for own in teacher.potentials(docs) for array in own if len(array)]
+    return teacher.pipe._given(arrays, [])
+
+
+def with_teacher(pipe: Any, losses: Tensor, dist: Any, examples: Iterable[Example]) -> Tensor:
+    """Mix the losses of sentences with the cross entropy with the distributions of the teacher.
+
+    Args:
+        pipe: the component that learns, a labeler.
+        losses: (B,) its losses.
+        dist: its distributions.
+        examples: the examples that the sentences are from.
+
+    Raises:
+        InputError: if the teacher splits a text into other sentences.
+    """
+    before = taught(pipe._teacher, [eg.predicted for eg in examples if len(eg.predicted)])
+    if not torch.equal(before.lengths, dist.lengths):
+        raise InputError(
+            f"{pipe.name}: the teacher splits a text into other sentences than the student: "
+            "leave the component that sets them out of the teacher's pipeline"
+        )
+    distance = dist.log_partition - dist.expected_score(before).to(dist.dtype)
+    return (1 - pipe._teacher_weight) * losses + pipe._teacher_weight * distance
 
 
 def _difference(student: Any, teacher: Any) -> str:

@@ -14,7 +14,6 @@ from spacy_psa.corpora.atomic import atomic_folder, check_free
 from spacy_psa.errors import InputError
 from spacy_psa.loading import find_pipe, load_pipeline
 from spacy_psa.pipeline.component import StructuredPipe
-from spacy_psa.pipeline.coverage import forget_calibration
 from spacy_psa.pipeline.parser.parser import ConstituencyParser
 from spacy_psa.pipeline.upstream import annotation_read
 
@@ -73,7 +72,8 @@ def _join(pipelines: dict[str, Language], name: str) -> Language:
         target.from_bytes(source.to_bytes(exclude=["model"]), exclude=["model"])
         if not isinstance(target, ConstituencyParser):
             # These were found for the probabilities of the first model.
-            forget_calibration(target)
+            target.temperature = 1.0
+            target.calibrated.forget()
         for part, nlp in zip(target.model.layers, pipelines.values()):
             member: Any = nlp.get_pipe(name)
             part.from_bytes(member.model.to_bytes())

@@ -10,9 +10,10 @@ from thinc.api import Config
 
 from spacy_psa.errors import InputError, check_amounts, check_rates, naming
 from spacy_psa.loading import load_pipeline
+from spacy_psa.pipeline.chain.labeler import ChainLabeler
 from spacy_psa.pipeline.component import StructuredPipe
 from spacy_psa.pipeline.distillation import Teacher, learn_from
-from spacy_psa.pipeline.labeler import SentenceLabeler
+from spacy_psa.pipeline.nested.spans import NestedSpanLabeler
 
 
 def distill(
@@ -88,7 +89,7 @@ def labeler_name(nlp: Language, name: str | None, where: str) -> str:
         raise InputError(f"{where}: has no component {name!r} of spacy-psa; it has {shown}")
     choices = (
         [own for own, pipe in each if isinstance(pipe, kind)]
-        for kind in (SentenceLabeler, StructuredPipe)
+        for kind in (ChainLabeler | NestedSpanLabeler, StructuredPipe)
         for each in pipes
     )
     names = next(filter(None, choices), [])

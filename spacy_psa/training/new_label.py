@@ -20,7 +20,6 @@ from spacy_psa.loading import find_pipe, load_pipeline
 from spacy_psa.pipeline.chain.labeler import POTENTIALS
 from spacy_psa.pipeline.chain.new_labels import learn_labels
 from spacy_psa.pipeline.chain.spans import SpanLabeler
-from spacy_psa.pipeline.coverage import forget_calibration
 from spacy_psa.pipeline.distillation import Teacher
 from spacy_psa.pipeline.upstream import with_upstream
 from spacy_psa.sentences import unannotated
@@ -108,7 +107,8 @@ def teach_label(
     first = len(student.tags)
     student.add_label(label)
     copy_tag_0(student.model, first)
-    forget_calibration(student)
+    student.temperature = 1.0
+    student.calibrated.forget()
     count = updates or count_updates(known)
     _learn(nlp, student, Teacher(old, name, CACHE_GB), known, others, count, Random(seed))
     nlp.meta["performance"] = {}

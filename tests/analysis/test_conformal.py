@@ -96,7 +96,7 @@ def test_a_gold_span_that_the_model_cannot_give_has_the_probability_0():
 def test_the_sets_of_a_recognizer_are_all_spans_that_are_probable_enough():
     nlp = random_nlp()
     ner = nlp.get_pipe("ner")
-    ner.coverage = Coverage(0.9, 0.05, 100)
+    ner.calibrated.coverage = Coverage(0.9, 0.05, 100)
     doc = nlp.make_doc("Ada met Bob")
     truth = enumerate_doc(ner, doc)
     every = [(s, e, label) for s in range(3) for e in range(s + 1, 4) for label in ner.labels]
@@ -121,7 +121,7 @@ def test_the_sets_of_a_tagger_have_the_best_tag_and_all_that_are_probable_enough
     doc = Doc(tagger.vocab, ["fish", "swim"])
     marginals = tagger.marginals(doc)
     for least in (0.0, 0.3, 1.0):
-        tagger.coverage = Coverage(0.9, least, 100)
+        tagger.calibrated.coverage = Coverage(0.9, least, 100)
         (sets,) = tagger.prediction_sets([doc])
         for row, tags in zip(marginals, sets, strict=True):
             wanted = {tag for tag, p in zip(tagger.tags, row) if p >= least}
@@ -137,11 +137,11 @@ def test_probabilities_of_gold_tags_are_marginals_and_missing_tags_do_not_count(
 
 
 def test_coverage_is_saved_with_the_component(tagger, tmp_path):
-    tagger.coverage = Coverage(0.9, 0.02, 215)
+    tagger.calibrated.coverage = Coverage(0.9, 0.02, 215)
     tagger.to_disk(tmp_path)
     other = spacy.blank("en").add_pipe("crf_tagger", config={"model": small_model()})
     assert other.from_disk(tmp_path).coverage == Coverage(0.9, 0.02, 215)
-    tagger.coverage = None
+    tagger.calibrated.coverage = None
     assert other.from_bytes(tagger.to_bytes()).coverage is None
 
 
@@ -153,4 +153,4 @@ def test_without_coverage_there_are_no_sets(tagger):
 @pytest.mark.parametrize("value", [0.9, (0.9, 0.1), (1.5, 0.1, 3), (0.9, -1, 3), "abc"])
 def test_a_coverage_that_cannot_be_is_refused(tagger, value):
     with pytest.raises(InputError, match="coverage is"):
-        tagger.coverage = value
+        tagger.calibrated.coverage = value

@@ -219,9 +219,9 @@ def test_coverage_is_put_on_the_component_and_the_temperature_stays(model, dev, 
     result = run(model, dev, "--coverage", 0.5, "--test", dev, "--json", tmp_path / "record.json")
     assert result.exit_code == 0, result.output
     ner = spacy.load(model).get_pipe("ner")
-    assert ner.coverage.level == 0.5 and ner.temperature == 1.0
+    assert ner.calibrated.coverage.level == 0.5 and ner.temperature == 1.0
     record = json.loads((tmp_path / "record.json").read_text())
-    assert record["coverage"]["least"] == ner.coverage.least
+    assert record["coverage"]["least"] == ner.calibrated.coverage.least
     assert record["data"]["test"]["coverage"] >= 0.5
     assert record["data"]["dev"] == record["data"]["test"]
     # Its promise is about the probabilities of this temperature.
@@ -262,7 +262,7 @@ def test_corrections_of_counts_are_put_on_the_component_and_annotate_uses_them(
     result = run(model, dev, "--counts", "--test", dev, "--json", tmp_path / "record.json")
     assert result.exit_code == 0, result.output
     ner = spacy.load(model).get_pipe("ner")
-    assert set(ner.counts) == set(ner.labels)
+    assert set(ner.calibrated.counts) == set(ner.labels)
     rows = json.loads((tmp_path / "record.json").read_text())["data"]["test"]
     (per,) = [row for row in rows if (row["label"], row["kind"]) == ("PER", "mentions")]
     assert per["number"] == pytest.approx(per["gold"])  # the ratio is of the same documents

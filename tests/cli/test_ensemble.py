@@ -67,7 +67,12 @@ def test_what_was_calibrated_of_the_first_are_not_those_of_the_joined(tmp_path):
     out = tmp_path / "joined"
     assert run(tmp_path / "first", saved(tmp_path / "b"), "--output", out).exit_code == 0
     ner = spacy.load(out).get_pipe("ner")
-    assert (ner.temperature, ner.coverage, ner.recall, ner.counts) == (1.0, None, None, None)
+    assert (
+        ner.temperature,
+        ner.calibrated.coverage,
+        ner.calibrated.recall,
+        ner.calibrated.counts,
+    ) == (1.0, None, None, None)
 
 
 @pytest.mark.parametrize("longest", [30, 2])

@@ -57,7 +57,7 @@ def test_thresholds_are_put_on_the_component_by_label_and_reported_with_their_co
     result = calibrate(model, dev, "--recall", 0.7, "--confidence", 0.8, *options, "--test", dev)
     assert result.exit_code == 0, result.output
     ner = spacy.load(model).get_pipe("ner")
-    recalls = {label: each.recall for label, each in ner.recall.items()}
+    recalls = {label: each.recall for label, each in ner.calibrated.recall.items()}
     assert recalls == pytest.approx({"": 0.8, "PER": 0.7, "LOC": 0.7})
     rows = json.loads((tmp_path / "record.json").read_text())["rows"]
     assert [(row["label"], row["data"]) for row in rows] == [
@@ -66,7 +66,7 @@ def test_thresholds_are_put_on_the_component_by_label_and_reported_with_their_co
         ("LOC", "dev"),
         ("LOC", "test"),
     ]
-    assert rows[0]["entities"] == 12 and rows[0]["least"] == ner.recall["PER"].least
+    assert rows[0]["entities"] == 12 and rows[0]["least"] == ner.calibrated.recall["PER"].least
     assert all(row["recall"] >= 0.7 and 0 <= row["read"] <= 1 for row in rows)
     assert rows[0]["shown"] >= rows[0]["of_all"]
     result = calibrate(model, dev)  # another temperature
@@ -111,7 +111,7 @@ def test_spans_are_replaced_by_their_labels_and_listed_for_a_person(
 def test_a_person_gets_what_is_not_predicted(promising, text, tmp_path):
     nlp = spacy.load(promising)
     ner = nlp.get_pipe("ner")
-    ner.recall = {"": ner.recall[""]._replace(least=1e-6)}
+    ner.calibrated.recall = {"": ner.calibrated.recall[""]._replace(least=1e-6)}
     nlp.to_disk(tmp_path / "wide")
     options = ["--redact", "PER", "--review", tmp_path / "review.jsonl"]
     result = annotate(tmp_path / "wide", text, tmp_path / "out.jsonl", *options)

@@ -11,7 +11,7 @@ from spacy.training import Example
 from thinc.api import Adam
 
 from spacy_psa.pipeline.chain.new_labels import learn_labels
-from spacy_psa.pipeline.distillation import Teacher
+from spacy_psa.pipeline.distillation import Teacher, taught
 from tests.helpers.commands import assert_one_error, command
 from tests.helpers.embedders import LISTENER
 from tests.helpers.pipelines import (
@@ -118,7 +118,7 @@ def test_the_loss_sums_over_what_agrees_with_the_annotation_and_the_teacher(head
     loss = learn_labels(pipe, teacher, [example], 0.0)
 
     doc = Doc(nlp.vocab, words=words)
-    before, after = pipe._taught(teacher, [doc]), pipe.distribution([doc])
+    before, after = taught(teacher, [doc]), pipe.distribution([doc])
     scheme, count = pipe.scheme, len(teacher.pipe.tags)
     sums = {}
     for tags in itertools.product(range(len(pipe.tags)), repeat=3):

@@ -17,7 +17,7 @@ from spacy_psa.structs.pair_chain import join
 
 Decode = Literal["viterbi", "mbr", "threshold"]
 Infer = Callable[[list[Doc], Callable[[Any], Iterable[Any]]], list[list[tuple[int, Any]]]]
-"""Calls a function with batches that have a `dist`; see `ChainLabeler._infer`."""
+"""Calls a function with batches that have a `dist`; see `inference.infer`."""
 MBR_DOCS = 256  # docs with potentials in memory at a time
 
 

@@ -20,20 +20,15 @@ from spacy_psa.architectures.crf import find_heads, score_legal_pairs
 from spacy_psa.architectures.more_labels import add_tags
 from spacy_psa.architectures.sentencewise import listens
 from spacy_psa.bridge.layers import differentiate
-from spacy_psa.errors import InputError, check_rates, check_sizes, naming
-from spacy_psa.pipeline.chain.chain_analyses import (
-    ChainBatch,
-    ChainSentence,
-    Known,
-    Scored,
-    exact,
-)
+from spacy_psa.errors import InputError, check_choice, check_rates, check_sizes, naming
+from spacy_psa.pipeline.chain.chain_analyses import ChainBatch, Known, Scored
 from spacy_psa.pipeline.chain.extensions import register
 from spacy_psa.pipeline.chain.refined_chain import with_weights
 from spacy_psa.pipeline.chain.span_posteriors import Posterior
 from spacy_psa.pipeline.chain.span_tags import MISSING
-from spacy_psa.pipeline.component import StructuredPipe
-from spacy_psa.pipeline.labeler import Batch, SentenceLabeler
+from spacy_psa.pipeline.component import Reduction, StructuredPipe
+from spacy_psa.pipeline.coverage import Calibrated, Temperature, tempered
+from spacy_psa.pipeline.distillation import with_teacher
 from spacy_psa.pipeline.rehearsal import rehearse
 from spacy_psa.ragged import batches_by_size, mask, pad, unpad
 from spacy_psa.sentences import Bounds, sentence_bounds
@@ -48,7 +43,7 @@ MOST_PAIRS = 1_500_000  # pairs of tags with a weight vector each; these need gi
 NO_TAGS: Tags = numpy.zeros(0, dtype="int64")
 
 
-class ChainLabeler(SentenceLabeler):
+class ChainLabeler(StructuredPipe):
     """Base class of the components that label the tokens of a sentence by a linear chain.
 
     A subclass has the meaning of the tags (`scheme`), reads gold tags (`_gold_tags`) and the
@@ -61,6 +56,8 @@ class ChainLabeler(SentenceLabeler):
             potentials, those of the legal pairs of tags, or K log probabilities. The default is
             PSA-BiLSTM-CRF.
         name: the name of the component in the pipeline.
+        reduction: whether an update follows the "mean" or the "sum" of its sentences' negative
+            log likelihoods (Wei2020 Eq. 3 has the sum).
         label_smoothing: the share of the loss that is the cross entropy with the uniform
             distribution over the legal analyses, from 0 to 1 (Szegedy et al. 2016 section 7, for
             analyses in the place of classes); 0 for none.
@@ -72,6 +69,9 @@ class ChainLabeler(SentenceLabeler):
         InputError: if a setting has a value that is not possible.
     """
 
+    temperature = Temperature()
+    """The number that log potentials are divided by before inference; see `Temperature`."""
+    _analyses = ChainBatch
     _derived: ClassVar[tuple[str, ...]] = ("scheme", "_outputs", "_rules", "_pairs")
     _rehearsal_model: Model | None = None  # the copy that nlp.resume_training keeps
 
@@ -81,15 +81,20 @@ class ChainLabeler(SentenceLabeler):
         model: Model,
         name: str,
         *,
+        reduction: Reduction = "mean",
         label_smoothing: float = 0.0,
         batch_tokens: int = 4000,
         **settings: Any,
     ):
         super().__init__(vocab, model, name, **settings)
         with naming(name):
+            check_choice("reduction", reduction, Reduction)
             check_rates(label_smoothing=label_smoothing)
             check_sizes(batch_tokens=batch_tokens)
+        self.calibrated = Calibrated(self)
+        """What `spacy-psa calibrate` found, apart from the temperature."""
         self.batch_tokens = batch_tokens
+        self._reduction = reduction
         self._label_smoothing = label_smoothing
         if self.confidence:
             register()
@@ -166,10 +171,6 @@ class ChainLabeler(SentenceLabeler):
 
     # From docs to distributions
 
-    def _answers(self, batch: Batch) -> list[ChainSentence]:
-        answers = ChainBatch(self, exact(batch.dist))
-        return [ChainSentence(answers, row, each) for row, each in enumerate(batch.scores)]
-
     def _divided(self, sizes: list[int], known: list[Known]) -> Iterator[list[int]]:
         most = max(len(each.weights) for each in known)
         # Sentences with weights of spans have more tags, so they are in batches of their own.
@@ -178,7 +179,7 @@ class ChainLabeler(SentenceLabeler):
             yield from batches_by_size(own, min(self.batch_tokens, POTENTIALS // max(1, tags**2)))
 
     def _given(self, scores: Sequence[Floats2d], known: Sequence[Known]) -> LinearChain:
-        flat = self._tempered(scores)
+        flat = tempered(self, scores)
         lengths = torch.tensor([len(array) for array in scores])
         chain = self._chain(flat, lengths, legal=True)
         if any(each.allowed is not None for each in known):
@@ -232,7 +233,7 @@ class ChainLabeler(SentenceLabeler):
         """Make a function for each sentence, from start, end and label to a probability."""
 
     @abstractmethod
-    def _above(self, answers: ChainBatch, row: int, least: float) -> list[Scored]:
+    def _above(self, batch: ChainBatch, row: int, least: float) -> list[Scored]:
         """List the spans or tags of a sentence whose probability is at least `least`."""
 
     # Training
@@ -287,7 +288,7 @@ class ChainLabeler(SentenceLabeler):
                 known = pad(unpad(gold, chain.lengths) != MISSING, chain.lengths).any(1)
                 losses = smoothed(losses, chain, self._label_smoothing * known.to(losses))
             if self._teacher is not None:
-                losses = self._with_teacher(losses, chain, examples)
+                losses = with_teacher(self, losses, chain, examples)
             return self._reduced(losses)
 
         return differentiate(self.model, scores, loss)
@@ -295,7 +296,20 @@ class ChainLabeler(SentenceLabeler):
     def _same_outputs(self, other: StructuredPipe) -> bool:
         return isinstance(other, ChainLabeler) and self.tags == other.tags
 
-    def log_likelihood(self, flat: Tensor, lengths: Tensor, examples: list[Example]) -> Tensor:
+    def _log_likelihood(self, flat: Tensor, lengths: Tensor, examples: list[Example]) -> Tensor:
+        """Compute the log probability of the annotation of examples, without costs of training.
+
+        Args:
+            flat: the scores of all sentences, row after row.
+            lengths: (B,) the number of rows of each sentence that has tokens.
+            examples: the examples that the sentences are from.
+
+        Returns:
+            (B,) nats.
+
+        Raises:
+            InputError: if the component does not know a gold label.
+        """
         chain = self._chain(flat, lengths, legal=True)
         return self._log_prob_of_gold(chain, self._padded_gold(examples, chain), examples)
 

@@ -112,8 +112,8 @@ def count_mentions(pipe: Any, docs: Sequence[Doc]) -> list[TextCounts]:
         own = TextCounts()
         own.mentions = dict.fromkeys(pipe.labels, Moments())
         for sentence in analyses.sentences:
-            answers = sentence.answers
-            batch = read.get(id(answers)) or read.setdefault(id(answers), _Batch(answers))
+            key = id(sentence.batch)
+            batch = read.get(key) or read.setdefault(key, _Batch(sentence.batch))
             rows = batch.means[sentence.row].tolist(), batch.variances[sentence.row].tolist()
             for label, *values in zip(pipe.labels, *rows, strict=True):
                 own.mentions[label] = own.mentions[label].plus(Moments(*values))
@@ -127,7 +127,7 @@ class _Batch:
 
     def __init__(self, answers: ChainBatch) -> None:
         self.answers = answers  # its id is not that of another batch
-        chain, scheme = answers.chain, answers.pipe.scheme
+        chain, scheme = answers.dist, answers.pipe.scheme
         weights = torch.zeros(len(scheme.tags), len(scheme.labels))
         for prefix in "BS":
             weights[scheme.columns(prefix), range(len(scheme.labels))] = 1.0

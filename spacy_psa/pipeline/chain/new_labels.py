@@ -7,7 +7,7 @@ from spacy.training import Example
 from torch import Tensor
 
 from spacy_psa.pipeline.chain.span_tags import MISSING
-from spacy_psa.pipeline.distillation import Teacher
+from spacy_psa.pipeline.distillation import Teacher, taught
 from spacy_psa.pipeline.rehearsal import learn
 from spacy_psa.structs.chain import LinearChain
 from spacy_psa.structs.cross_entropy import coarse_cross_entropy
@@ -51,7 +51,7 @@ def learn_labels(pipe: Any, teacher: Teacher, examples: Sequence[Example], drop:
         allowed[..., old:] &= ~outside[..., None]
         before = allowed[..., :old].clone()
         before[..., 0] |= allowed[..., old:].any(-1)
-        taught = pipe._taught(teacher, docs).constrain(before)
-        return coarse_cross_entropy(taught, chain, chain.constrain(allowed))
+        repeated = taught(teacher, docs).constrain(before)
+        return coarse_cross_entropy(repeated, chain, chain.constrain(allowed))
 
     return learn(pipe, docs, drop, losses)

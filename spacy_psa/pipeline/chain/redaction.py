@@ -7,6 +7,7 @@ from spacy.tokens import Doc, Span
 
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.decoders import make_decoder
+from spacy_psa.pipeline.inference import infer
 
 
 def shown_spans(
@@ -30,9 +31,9 @@ def shown_spans(
     least = thresholds(pipe, pipe.labels if labels is None else labels)
     decoder = make_decoder("threshold", min(least.values()), scores=True, entropy=False)
 
-    def infer(docs: list[Doc], read: Callable[[Any], Any]) -> Any:
+    def exact(docs: list[Doc], read: Callable[[Any], Any]) -> Any:
         # In double precision, as the probabilities of the calibration.
-        return pipe._infer(docs, lambda batch: read(batch._replace(dist=batch.dist.double())))
+        return infer(pipe, docs, lambda batch: read(batch._replace(dist=batch.dist.double())))
 
     return [
         [
@@ -40,7 +41,7 @@ def shown_spans(
             for (start, end, label), p in zip(predicted.spans, predicted.scores or ())
             if p >= least.get(label, 2.0)
         ]
-        for doc, predicted in zip(docs, decoder.predict(list(docs), infer, pipe.scheme))
+        for doc, predicted in zip(docs, decoder.predict(list(docs), exact, pipe.scheme))
     ]
 
 
@@ -57,7 +58,7 @@ def thresholds(pipe: Any, labels: Iterable[str], recall: float = 0.0) -> dict[st
     Raises:
         InputError: if it is not promised, or the component does not know a label.
     """
-    promises, least = pipe.recall or {}, {}
+    promises, least = pipe.calibrated.recall or {}, {}
     for label in labels:
         if label not in pipe.labels:
             raise InputError(f"{pipe.name}: has no label {label}; choose {', '.join(pipe.labels)}")

@@ -3,7 +3,7 @@
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy
@@ -40,6 +40,7 @@ from spacy_psa.pipeline.evidence import (
     check_groups,
     overlap,
 )
+from spacy_psa.pipeline.inference import infer
 from spacy_psa.pipeline.settings import Setting
 from spacy_psa.pipeline.written import is_noted, note
 from spacy_psa.scoring.span_group import score_group
@@ -202,7 +203,7 @@ class SpanLabeler(ChainLabeler):
         Raises:
             InputError: if no legal analysis of a sentence agrees with the evidence.
         """
-        return self._decoder.predict(list(docs), self._infer, self.scheme)
+        return self._decoder.predict(list(docs), partial(infer, self), self.scheme)
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[SpanPrediction]) -> None:
         """Write the predictions of `predict`, and the evidence, to the docs."""
@@ -249,10 +250,12 @@ class SpanLabeler(ChainLabeler):
             InputError: if the component has no coverage.
         """
         docs = list(docs)
-        decoder = make_decoder("threshold", self._promised().least, scores=True, entropy=False)
+        decoder = make_decoder("threshold", self.calibrated.least, scores=True, entropy=False)
         return [
             [(Span(doc, *span), p) for span, p in zip(predicted.spans, predicted.scores or [])]
-            for doc, predicted in zip(docs, decoder.predict(docs, self._infer, self.scheme))
+            for doc, predicted in zip(
+                docs, decoder.predict(docs, partial(infer, self), self.scheme)
+            )
         ]
 
     def _named(self, tags: list[int], start: int) -> list[Any]:
@@ -264,8 +267,8 @@ class SpanLabeler(ChainLabeler):
     def _posteriors(self, chain: LinearChain) -> list[Posterior]:
         return sentence_posteriors(chain, self.scheme)
 
-    def _above(self, answers: ChainBatch, row: int, least: float) -> list[Scored]:
-        chain = answers.chain.select(torch.tensor([row]))
+    def _above(self, batch: ChainBatch, row: int, least: float) -> list[Scored]:
+        chain = batch.dist.select(torch.tensor([row]))
         refined = chain if isinstance(chain, RefinedChain) else None
         scheme = refined.scheme if refined else self.scheme
         rows, values = SpanPosteriors(chain, scheme).above(least)
@@ -282,17 +285,12 @@ class SpanLabeler(ChainLabeler):
         spans, outside = self.store.read(doc)
         return [span for span in spans if not is_noted(self.name, span)], outside
 
-    def _evidence(self, doc: Doc, bounds: Bounds) -> Evidence:
-        evidence = super()._evidence(doc, bounds)
-        if not self.suggested_spans:
-            return evidence
-        suggested = read_suggestions(doc, self.suggested_spans, self.labels)
-        return evidence.joined(Evidence(suggested=suggested))
-
     def _on_doc(self, doc: Doc, bounds: Bounds) -> Evidence:
         held, outside = self._held(doc)
+        groups = self.suggested_spans
+        suggested = read_suggestions(doc, groups, self.labels) if groups else {}
         if not held and outside is None:
-            return NOTHING
+            return Evidence(suggested=suggested) if suggested else NOTHING
         # Tokens of spans with labels that the model does not know get the tag O.
         unknown = [span for span in held if span.label_ not in self.labels]
         if unknown:
@@ -303,7 +301,7 @@ class SpanLabeler(ChainLabeler):
         if outside is not None:
             free.update(numpy.flatnonzero(outside).tolist())
         spans = [(s.start, s.end, s.label_) for s in held if s.label_ in self.labels]
-        return Evidence(spans, [], {i: {OUTSIDE} for i in free})
+        return Evidence(spans, [], {i: {OUTSIDE} for i in free}, suggested)
 
     def _check_evidence(
         self, doc: Doc, evidence: Evidence, bounds: Bounds, remedy: str = "change one of them"

@@ -24,8 +24,9 @@ from torch import Tensor
 
 from spacy_psa.errors import InputError, SettingError
 from spacy_psa.pipeline.chain.refined_chain import with_names
-from spacy_psa.pipeline.coverage import CALIBRATED
+from spacy_psa.pipeline.coverage import tempered
 from spacy_psa.pipeline.evidence import Node
+from spacy_psa.pipeline.inference import checked_scores
 from spacy_psa.ragged import batches_by_size
 from spacy_psa.sentences import sentence_bounds
 from spacy_psa.structs.chain import LinearChain
@@ -150,8 +151,7 @@ def learn_weights(pipe: Any, examples: Sequence[Example]) -> list[Source]:
     if not terms:
         return []
     weights = _fit(terms, prior)
-    for name in CALIBRATED:
-        setattr(pipe, name, None)
+    pipe.calibrated.forget()
     seen = [(key, label, i) for (key, label), i in sources.items() if suggested[i]]
     pipe.suggested_spans = {
         key: {OTHERS: weight_of(own, OTHERS)}
@@ -208,8 +208,10 @@ def _terms(
     pipe: Any, examples: list[Example], suggestions: list[dict[Node, list[int]]], sources: int
 ) -> list[_Term]:
     """Make the terms of the log likelihood of a batch, from the suggestions of its sentences."""
-    arrays = [array for array in pipe._scores([eg.predicted for eg in examples]) if len(array)]
-    chain = pipe._chain(pipe._tempered(arrays), torch.tensor([*map(len, arrays)]), legal=True)
+    arrays = [
+        array for array in checked_scores(pipe, [eg.predicted for eg in examples]) if len(array)
+    ]
+    chain = pipe._chain(tempered(pipe, arrays), torch.tensor([*map(len, arrays)]), legal=True)
     chain = chain.double()
     known = chain.constrain(pipe._gold_allowed(pipe._padded_gold(examples, chain)))
     wrong = [spans for eg in examples for spans in pipe._wrong_spans(eg)]

@@ -21,6 +21,7 @@ from spacy_psa.pipeline.chain.span_tags import MISSING, LegalTransitions
 from spacy_psa.pipeline.chain.spans import same_tokens
 from spacy_psa.pipeline.default_models import CHAIN
 from spacy_psa.pipeline.evidence import NOTHING, Evidence, Node, check_consistent, overlap
+from spacy_psa.pipeline.inference import infer
 from spacy_psa.pipeline.settings import component_factory
 from spacy_psa.pipeline.written import is_noted, note
 from spacy_psa.sentences import Bounds
@@ -140,7 +141,7 @@ class CRFTagger(ChainLabeler):
         """
         read = _tags_and_probabilities if self.confidence else _best_tags
         predictions = []
-        for parts in self._infer(docs, lambda batch: read(batch.dist)):
+        for parts in infer(self, docs, lambda batch: read(batch.dist)):
             tags = numpy.concatenate([NO_TAGS, *(part.tags for _, part in parts)])
             values: list[Any] = [numpy.zeros(0), *(part.probabilities for _, part in parts)]
             probabilities = numpy.concatenate(values) if self.confidence else None
@@ -179,7 +180,7 @@ class CRFTagger(ChainLabeler):
         Raises:
             InputError: if the component has no coverage.
         """
-        least = self._promised().least
+        least = self.calibrated.least
         return [
             [self._tags_above(row, least) for row in analyses.marginals.tolist()]
             for analyses in self.analyses(docs)
@@ -208,10 +209,10 @@ class CRFTagger(ChainLabeler):
 
         return [partial(posterior, row) for row in range(len(chain.lengths))]
 
-    def _above(self, answers: ChainBatch, row: int, least: float) -> list[Scored]:
+    def _above(self, batch: ChainBatch, row: int, least: float) -> list[Scored]:
         return [
             (i, i + 1, tag, probability)
-            for i, probabilities in enumerate(answers.marginals[row].tolist())
+            for i, probabilities in enumerate(batch.marginals[row].tolist())
             for tag, probability in self._tags_above(probabilities, least)
         ]
 

@@ -8,7 +8,7 @@ from spacy.util import minibatch
 from torch import Tensor
 
 from spacy_psa.pipeline.evidence import Node
-from spacy_psa.pipeline.labeler import Batch
+from spacy_psa.pipeline.inference import Batch
 from spacy_psa.pipeline.nested.answers import named
 from spacy_psa.pipeline.nested.places import label_parts, parts_of, simple_labels
 from spacy_psa.structs.nested_f1 import Choices, best_expected_f1, choices

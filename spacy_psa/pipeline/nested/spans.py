@@ -22,7 +22,10 @@ from spacy_psa.bridge.layers import differentiate
 from spacy_psa.errors import InputError, check_choice, check_rates, check_sizes, naming
 from spacy_psa.modules.span_scorer import span_counts
 from spacy_psa.pipeline.chain.extensions import register
+from spacy_psa.pipeline.component import Reduction, StructuredPipe
+from spacy_psa.pipeline.coverage import Calibrated, Temperature, tempered
 from spacy_psa.pipeline.default_models import SPANS
+from spacy_psa.pipeline.distillation import with_teacher
 from spacy_psa.pipeline.evidence import (
     NOTHING,
     Asked,
@@ -34,8 +37,8 @@ from spacy_psa.pipeline.evidence import (
     cross,
     overlap,
 )
-from spacy_psa.pipeline.labeler import Batch, SentenceLabeler
-from spacy_psa.pipeline.nested.answers import NestedBatch, NestedSentence
+from spacy_psa.pipeline.inference import infer
+from spacy_psa.pipeline.nested.answers import NestedBatch
 from spacy_psa.pipeline.nested.decoding import (
     Decode,
     Prediction,
@@ -71,7 +74,7 @@ Layers = Literal["one", "label"]
 SCORES = 5_000_000  # scores (L for each span) that a batch has at most in prediction
 
 
-class NestedSpanLabeler(SentenceLabeler):
+class NestedSpanLabeler(StructuredPipe):
     """Finds nested, labelled spans and writes them to `doc.spans[spans_key]`, as `crf_spans`.
 
     Two spans of an analysis are nested or apart. Its probability is that of a tree CRF whose other
@@ -96,6 +99,8 @@ class NestedSpanLabeler(SentenceLabeler):
         model: Model[List[Doc], List[Floats2d]] with an array (spans, L) for each sentence, as
             `spacy-psa.SpanScorer.v1` makes it. Its setting `longest` is the most tokens of a span.
         name: the name of the component in the pipeline.
+        reduction: whether an update follows the "mean" or the "sum" of its sentences' negative
+            log likelihoods.
         spans_key: the span group of the spans, in docs to annotate and in training data.
         layers: "one" for spans of all labels that are nested or apart, "label" for a layer of each
             label: spans of one label do not overlap, those of different labels may in any way (see
@@ -148,6 +153,9 @@ class NestedSpanLabeler(SentenceLabeler):
 
     rehearse = rehearse
     _rehearsal_model: Model | None = None  # the copy that nlp.resume_training keeps
+    temperature = Temperature()
+    """The number that log potentials are divided by before inference; see `Temperature`."""
+    _analyses = NestedBatch
     decode = Setting(
         lambda name, value: check_choice(name, value, Decode),
         'The way to choose spans: "mbr", "viterbi" or "threshold".',
@@ -173,12 +181,14 @@ class NestedSpanLabeler(SentenceLabeler):
         incorrect_spans_key: str | None = None,
         label_smoothing: float = 0.0,
         batch_spans: int = 100_000,
+        reduction: Reduction = "mean",
         **settings: Any,
     ):
         super().__init__(vocab, model, name, **settings)
         self.decode = decode
         self.threshold = threshold
         with naming(name):
+            check_choice("reduction", reduction, Reduction)
             check_choice("layers", layers, Layers)
             check_choice("unfitting", unfitting, Unfitting)
             check_choice("several_labels", several_labels, SeveralLabels)
@@ -187,6 +197,8 @@ class NestedSpanLabeler(SentenceLabeler):
             check_groups(self.required_spans_key, self.forbidden_spans_key, written=spans_key)
         self.store = NestedStore(spans_key, missing_spans_key, incorrect_spans_key)
         self._label_smoothing = label_smoothing
+        self.calibrated = Calibrated(self)
+        self._reduction = reduction
         self._batch_spans = batch_spans
         self._longest = longest_span(name, model)
         self._layers = layers
@@ -245,18 +257,12 @@ class NestedSpanLabeler(SentenceLabeler):
 
     # From docs to distributions
 
-    def _answers(self, batch: Batch) -> list[NestedSentence]:
-        dist = batch.dist.double()
-        dist._check_possible(dist._log_z)
-        answers = NestedBatch(self, dist)
-        return [NestedSentence(answers, row, each) for row, each in enumerate(batch.scores)]
-
     def _divided(self, sizes: list[int], known: list[Any]) -> Iterator[list[int]]:
         counts = span_counts(torch.tensor(sizes), self._longest).tolist()
         return batches_by_size(counts, min(self._batch_spans, SCORES // len(self.labels)))
 
     def _given(self, scores: Sequence[Floats2d], known: Sequence[Known]) -> NestedSpans:
-        flat = self._tempered(scores)
+        flat = tempered(self, scores)
         lengths = self._lengths(map(len, scores))
         dist = self._distribution(flat, lengths)
         if not any(each.required or each.forbidden or each.allowed is not None for each in known):
@@ -290,15 +296,15 @@ class NestedSpanLabeler(SentenceLabeler):
         """
         docs = list(docs)
         if self.decode == "mbr":
-            return best_f1(docs, self._infer, self.labels)
+            return best_f1(docs, partial(infer, self), self.labels)
         if self.decode == "threshold":
             return self._above(docs, self.threshold)
         read = partial(most_probable, labels=self.labels, scores=self.confidence)
-        return list(map(joined, self._infer(docs, read)))
+        return list(map(joined, infer(self, docs, read)))
 
     def _above(self, docs: Iterable[Doc], least: float) -> list[Prediction]:
         read = partial(above, labels=self.labels, least=least)
-        return list(map(joined, self._infer(docs, read)))
+        return list(map(joined, infer(self, docs, read)))
 
     def prediction_sets(self, docs: Iterable[Doc]) -> list[list[tuple[Span, float]]]:
         """Find sets of spans that hold the true ones with the probability of `coverage`.
@@ -317,7 +323,7 @@ class NestedSpanLabeler(SentenceLabeler):
         docs = list(docs)
         return [
             [(Span(doc, *node), p) for node, p in zip(result.spans, result.scores or ())]
-            for doc, result in zip(docs, self._above(docs, self._promised().least))
+            for doc, result in zip(docs, self._above(docs, self.calibrated.least))
         ]
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[Prediction]) -> None:
@@ -442,12 +448,13 @@ class NestedSpanLabeler(SentenceLabeler):
                 share = self._label_smoothing * self._annotated(examples).to(losses)
                 losses = smoothed(losses, dist, share)
             if self._teacher is not None:
-                losses = self._with_teacher(losses, dist, examples)
+                losses = with_teacher(self, losses, dist, examples)
             return self._reduced(losses)
 
         return differentiate(self.model, scores, loss)
 
-    def log_likelihood(self, flat: Tensor, lengths: Tensor, examples: list[Example]) -> Tensor:
+    def _log_likelihood(self, flat: Tensor, lengths: Tensor, examples: list[Example]) -> Tensor:
+        """Compute the log probability of the annotation; see `ChainLabeler._log_likelihood`."""
         dist = self._distribution(flat, self._lengths(lengths.tolist()))
         return self._log_prob_of_gold(dist, examples)
 

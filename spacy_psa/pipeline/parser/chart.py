@@ -133,6 +133,13 @@ class Constraints(NamedTuple):
         return cls(required, [node for node in forbidden if node[:2] not in kept], kept)
 
 
+class Known(NamedTuple):
+    """A sentence with the evidence on its tree."""
+
+    sentence: Sentence
+    constraints: Constraints
+
+
 def trimmed(name: str, doc: Doc, evidence: Evidence) -> Evidence:
     """Cut white space off the ends of the constituents that a user gave.
 

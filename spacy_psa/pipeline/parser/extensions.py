@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+import numpy
+from numpy.typing import NDArray
 from spacy.tokens import Doc, Span, Token
 
 from spacy_psa.corpora.bracketing import bare
@@ -187,13 +189,10 @@ def parse_trees(doc: Doc, key: str = KEY) -> Trees:
         >>> print(tree)
         (S (NP (X Ada)) (VP (X met) (NP (X Bob))))
     """
-    in_order(doc, key)
     trees = Trees()
-    for sentence in word_sentences(doc):
-        if len(sentence.words):
-            words = doc[int(sentence.words[0]) : int(sentence.words[-1]) + 1]
-            nodes = [(c.start, c.end, c.label_) for c in SentenceTree.around(words, key).spans]
-            trees.append(bracketed(doc, sentence.words, nodes))
+    for words, tree in _sentence_trees(doc, key):
+        nodes = [(c.start, c.end, c.label_) for c in tree.spans]
+        trees.append(bracketed(doc, words, nodes))
     return trees
 
 
@@ -215,13 +214,8 @@ def noun_chunks(doc: Doc, key: str = KEY) -> list[Span]:
         >>> noun_chunks(doc)
         [the end, it]
     """
-    in_order(doc, key)
     chunks: list[Span] = []
-    for sentence in word_sentences(doc):
-        if not len(sentence.words):
-            continue
-        words = doc[int(sentence.words[0]) : int(sentence.words[-1]) + 1]
-        tree = SentenceTree.around(words, key)
+    for _, tree in _sentence_trees(doc, key):
         phrases = [span for span in tree.spans if bare(span.label_) == "NP"]
         for i, phrase in enumerate(phrases):
             below = (each for each in phrases[i + 1 :] if each[-1].tag_ != "POS")
@@ -229,6 +223,14 @@ def noun_chunks(doc: Doc, key: str = KEY) -> list[Span]:
             if is_base and not (chunks and phrase.end <= chunks[-1].end):
                 chunks.append(phrase)
     return chunks
+
+
+def _sentence_trees(doc: Doc, key: str) -> Iterator[tuple[NDArray[numpy.int64], SentenceTree]]:
+    """Read the words and the tree of each sentence that has words."""
+    in_order(doc, key)
+    for _, _, words in word_sentences(doc):
+        if len(words):
+            yield words, SentenceTree.around(doc[int(words[0]) : int(words[-1]) + 1], key)
 
 
 GETTERS = (

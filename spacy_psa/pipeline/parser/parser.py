@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy
-import torch
 from spacy.language import Language
 from spacy.tokens import Doc, Span, SpanGroup, Token
 from spacy.training import Example
@@ -16,9 +15,9 @@ from thinc.types import Floats2d
 
 from spacy_psa.architectures.chart import tag_heads
 from spacy_psa.architectures.more_labels import add_span_labels
-from spacy_psa.architectures.sentencewise import listeners, listens, sentence_scores
+from spacy_psa.architectures.sentencewise import listeners, listens
 from spacy_psa.errors import InputError, check_amounts, check_choice, check_sizes, naming
-from spacy_psa.pipeline.analyses import DocAnalyses
+from spacy_psa.pipeline.analyses import SentenceAnalyses
 from spacy_psa.pipeline.component import StructuredPipe
 from spacy_psa.pipeline.default_models import CHART
 from spacy_psa.pipeline.evidence import (
@@ -30,15 +29,17 @@ from spacy_psa.pipeline.evidence import (
     check_groups,
     cross,
 )
-from spacy_psa.pipeline.not_finite import check_scores
+from spacy_psa.pipeline.inference import Batch, Inference
 from spacy_psa.pipeline.parser.chart import (
     Constituent,
     Constraints,
+    Known,
     chart_constituents,
     check_kept,
     constrain,
     label_parts,
     label_shares,
+    span_count,
     span_tree,
     trimmed,
 )
@@ -47,11 +48,11 @@ from spacy_psa.pipeline.parser.constituents import (
     JOIN,
     KEY,
     LABEL,
-    Sentence,
     bracketed,
     chains_of,
     gold_trees,
     single_labels,
+    word_sentences,
 )
 from spacy_psa.pipeline.parser.extensions import parse_trees, register_extensions
 from spacy_psa.pipeline.parser.gold import (
@@ -59,18 +60,17 @@ from spacy_psa.pipeline.parser.gold import (
     find_tags,
     parser_loss,
     read_gold,
+    too_long,
     warn_of_length,
     with_teacher,
 )
-from spacy_psa.pipeline.parser.plan import Plan, SeenQuotes, doc_of_words, seen_docs
+from spacy_psa.pipeline.parser.plan import SeenQuotes, doc_of_words, seen_docs
 from spacy_psa.pipeline.parser.sentence_tree import in_order
-from spacy_psa.pipeline.parser.trees import ParsedSentence, TreeBatch, TreeSentence
+from spacy_psa.pipeline.parser.trees import NoTrees, ParsedSentence, TreeBatch, TreeSentence
 from spacy_psa.pipeline.settings import Setting, check_switch, component_factory
-from spacy_psa.pipeline.upstream import check_upstream
 from spacy_psa.pipeline.written import is_noted, note
 from spacy_psa.ragged import batches_by_size
 from spacy_psa.sentences import Bounds, SplitDocs, split_sentences
-from spacy_psa.structs.span_cells import Tree
 from spacy_psa.structs.tree import SpanTree
 from spacy_psa.structs.tree_f1 import best_expected_f1
 
@@ -169,6 +169,7 @@ class ConstituencyParser(StructuredPipe):
         '(S (NP (X Ada)) (VP (X met) (NP (X Bob))))'
     """
 
+    _analyses = TreeBatch
     decode = Setting(
         lambda name, value: check_choice(name, value, Decode),
         'The way to choose a tree: "cky" or "mbr".',
@@ -315,64 +316,50 @@ class ConstituencyParser(StructuredPipe):
 
     # Inference
 
-    def distribution(self, docs: Iterable[Doc]) -> SpanTree:
-        """Return the distribution over the trees of the docs' sentences, over their words.
-
-        The constituents that are evidence count. Sentences without words are left
-        out, and so are sentences that are too long, with a warning.
-
-        Args:
-            docs: the docs.
-
-        Returns:
-            A distribution with one row for each sentence; `labels[i]` has the number i + 1.
-
-        Raises:
-            InputError: if the model listens to a component that has not seen a doc.
-            ValueError: if no sentence is left, or if the component has no weights.
-        """
-        plan = self._plan(docs)
-        numbers = [i for i, size in enumerate(plan.sizes) if size]
-        if not numbers:
-            raise ValueError(
-                f"{self.name}: no sentence has words and at most max_length = {self.max_length} "
-                "tokens: use docs with such sentences, or raise max_length"
-            )
-        arrays = sentence_scores(self.model, plan.seen)(numbers)[: len(numbers)]
-        return self._of_plan(arrays, numbers, plan)
-
     def predict(self, docs: Iterable[Doc]) -> list[Parse]:
         """Predict the best trees of each doc, and the tags of its words.
 
         Raises:
             InputError: if constituents that are evidence cross each other or the end of a sentence,
-                or the model listens to a component that has not seen a doc.
+                if no tree agrees with them, or the model listens to a component that has not seen a
+                doc.
         """
-        plan = self._plan(docs)
-        best: list[list[Constituent]] = [[] for _ in plan.sentences]
-        tagged: list[dict[int, str]] = [{} for _ in plan.sentences]
-        for batch, dist, _, tags in self._distributions(plan):
-            trees = self._decoded(dist, batch, plan)
-            shares: list[Any] = [None] * len(batch)
-            if self.confidence:
-                self._warn_of_margin("confidence")
-                shares = label_shares(dist, trees)
-            for i, tree, share in zip(batch, trees, shares, strict=True):
-                kept = plan.known[i].kept
-                best[i] = chart_constituents(tree, self.labels, plan.sentences[i], share, kept)
-            for i, array in zip(batch, tags):
-                tagged[i] = self._tags(array, plan.sentences[i])
-        for i in plan.too_long:
-            sentence = plan.sentences[i]
-            given = {place: chain for place, chain in plan.known[i].required if chain}
-            flat = [(0, len(sentence.words), 1)]
-            given |= plan.known[i].kept
-            best[i] = chart_constituents(flat, self.labels, sentence, None, given)
-        parses = [Parse([], {}) for _ in plan.split.docs]
-        for owner, constituents, own in zip(plan.owners, best, tagged, strict=True):
-            parses[owner].constituents.extend(constituents)
-            parses[owner].tags.update(own)
-        return parses
+        inference = Inference(self, docs)
+        found = zip(inference.answers(self._parses), inference.known, strict=True)
+        parses = [parse or self._unparsed(known) for parse, known in found]
+        return [
+            Parse(
+                [c for own, _ in parts for c in own],
+                {i: t for _, own in parts for i, t in own.items()},
+            )
+            for parts in inference.by_doc(parses)
+        ]
+
+    def _parses(self, batch: Batch) -> Iterator[Parse]:
+        """Predict the tree of each sentence of a batch, by the setting `decode`."""
+        if self.decode == "cky":
+            trees = batch.dist.argmax
+        else:
+            self._warn_of_margin("decode = 'mbr'")
+            trees = best_expected_f1(batch.dist, label_parts(self.labels))[0]
+        shares: list[Any] = [None] * len(trees)
+        if self.confidence:
+            self._warn_of_margin("confidence")
+            shares = label_shares(batch.dist, trees)
+        tags = map(self._tags, batch.tags, batch.known) if batch.tags else [{} for _ in trees]
+        for tree, share, own, known in zip(trees, shares, tags, batch.known, strict=True):
+            sentence, (_, _, kept) = known
+            yield Parse(chart_constituents(tree, self.labels, sentence, share, kept), own)
+
+    def _unparsed(self, known: Known) -> Parse:
+        """Put the first label over all words of a sentence that is too long."""
+        sentence, constraints = known
+        words = len(sentence.words)
+        if not words:
+            return Parse([], {})
+        given = {place: chain for place, chain in constraints.required if chain}
+        given |= constraints.kept
+        return Parse(chart_constituents([(0, words, 1)], self.labels, sentence, None, given), {})
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[Parse]) -> None:
         """Write the predictions of `predict`, with the evidence that is in them, to the docs.
@@ -384,7 +371,7 @@ class ConstituencyParser(StructuredPipe):
             if not self.overwrite_tags and tags and doc.has_annotation("TAG"):
                 known = {token.i for token in doc if token.tag_ and not is_noted(key, token)}
                 tags = {i: tag for i, tag in tags.items() if i not in known}
-            given = {(s.start, s.end, s.label_) for s in self._given(doc)}
+            given = {(s.start, s.end, s.label_) for s in self._held(doc)}
             for i, tag in tags.items():
                 doc[i].tag_ = tag
             spans = [Span(doc, c.start, c.end, c.label) for c in constituents]
@@ -420,27 +407,18 @@ class ConstituencyParser(StructuredPipe):
         self.set_annotations([doc], self.predict([doc]))
         return parse_trees(doc, self.spans_key)[0]
 
-    def analyses(self, docs: Iterable[Doc]) -> list[DocAnalyses]:
+    def _sentence_analyses(self, inference: Inference) -> list[SentenceAnalyses | None]:
         self._warn_of_margin("analyses")
-        plan = self._plan(docs)
-        none = numpy.zeros((0, len(self.labels)), dtype="float32")
-        sentences: list[TreeSentence] = [
-            TreeSentence(self, None, 0, cast(Floats2d, none), sentence, known)
-            for sentence, known in zip(plan.sentences, plan.known)
-        ]
-        for batch, dist, scores, _ in self._distributions(plan):
-            answers = TreeBatch(dist)
-            for row, (i, array) in enumerate(zip(batch, scores)):
-                sentences[i] = TreeSentence(
-                    self, answers, row, array, plan.sentences[i], plan.known[i]
-                )
-        by_doc: list[list[TreeSentence]] = [[] for _ in plan.split.docs]
-        for sentence, owner in zip(sentences, plan.owners):
-            if sentence.end > sentence.start:
-                by_doc[owner].append(sentence)
+        none = cast(Floats2d, numpy.zeros((0, len(self.labels)), dtype="float32"))
+        found = super()._sentence_analyses(inference)
         return [
-            DocAnalyses(self, *parts)
-            for parts in zip(plan.split.docs, by_doc, plan.evidence, strict=True)
+            part
+            or (
+                TreeSentence(NoTrees(self), 0, none, known, known.sentence[:2])
+                if known.sentence.end > known.sentence.start
+                else None
+            )
+            for part, known in zip(found, inference.known, strict=True)
         ]
 
     def _joined(self, doc: Doc, parts: list[list[ParsedSentence]]) -> "list[NltkTree]":
@@ -450,75 +428,38 @@ class ConstituencyParser(StructuredPipe):
             for part in own
         ]
 
-    def _plan(self, docs: Iterable[Doc]) -> Plan:
-        self._require_weights()
-        split = SplitDocs(docs)
-        evidence = [self._evidence(*each) for each in zip(split.docs, split.bounds)]
-        check_upstream(self.name, self.model, split.docs)
-        plan = Plan.of(split, evidence, self.labels, self.max_length, self._quotes)
-        for i in plan.too_long:
-            fate = f"gets {self.labels[0]!r} over all words"
-            doc = plan.split.docs[plan.owners[i]]
-            warn_of_length(self.name, doc, plan.sentences[i], self.max_length, fate)
-        return plan
+    def _seen(self, split: SplitDocs) -> SplitDocs:
+        same = self._quotes == "as_they_are"
+        return split if same else SplitDocs(seen_docs(split.docs, self._quotes))
 
-    def _distributions(
-        self, plan: Plan
-    ) -> Iterator[tuple[list[int], SpanTree, list[Floats2d], list[Floats2d]]]:
-        """Yield batches: the numbers of sentences, their distribution, scores of spans and tags."""
-        scores = sentence_scores(self.model, plan.seen)
-        for batch in batches_by_size(plan.sizes, self.batch_spans):
-            arrays = scores(batch)
-            check_scores(self.name, self.model, arrays, plan.seen.docs)
-            spans, tags = arrays[: len(batch)], arrays[len(batch) :]
-            yield batch, self._of_plan(spans, batch, plan), spans, tags
+    def _translated(self, doc: Doc, evidence: Evidence, bounds: Bounds) -> list[Known]:
+        sentences = word_sentences(doc, bounds)
+        for sentence in sentences:
+            if len(sentence.words) and too_long(sentence, self.max_length):
+                fate = f"gets {self.labels[0]!r} over all words"
+                warn_of_length(self.name, doc, sentence, self.max_length, fate)
+        return [Known(each, Constraints.of(evidence, each, self.labels)) for each in sentences]
+
+    def _divided(self, sizes: list[int], known: list[Known]) -> Iterator[list[int]]:
+        sentences = [each.sentence for each in known]
+        counts = [0 if too_long(s, self.max_length) else span_count(s) for s in sentences]
+        return batches_by_size(counts, self.batch_spans)
+
+    def _given(self, scores: Sequence[Floats2d], known: Sequence[Known]) -> SpanTree:
+        # A long sentence has a batch of its own, and its scores need not be copied.
+        whole = scores[0] if len(scores) == 1 else self.model.ops.xp.concatenate(scores)
+        dist = span_tree(xp2torch(cast(Any, whole)), [each.sentence for each in known])
+        return constrain(dist, [each.constraints for each in known], self.labels)
 
     def _potentials(self, docs: list[Doc]) -> list[list[Floats2d]]:
-        plan = self._plan(docs)
+        inference = Inference(self, docs)
         none = cast(Floats2d, numpy.zeros((0, len(self.labels)), dtype="float32"))
-        arrays = [none] * len(plan.sentences)
-        scores = sentence_scores(self.model, plan.seen)
-        for batch in batches_by_size(plan.sizes, self.batch_spans):
-            for i, array in zip(batch, scores(batch)):
-                arrays[i] = array
-        by_doc: list[list[Floats2d]] = [[] for _ in docs]
-        for owner, array in zip(plan.owners, arrays):
-            by_doc[owner].append(array)
-        return by_doc
+        scores = inference.answers(lambda batch: batch.scores)
+        return inference.by_doc(none if array is None else array for array in scores)
 
-    def _of_plan(self, arrays: list[Floats2d], batch: list[int], plan: Plan) -> SpanTree:
-        sentences = [plan.sentences[i] for i in batch]
-        return self._distribution_of(arrays, sentences, [plan.known[i] for i in batch])
-
-    def _distribution_of(
-        self, arrays: list[Floats2d], sentences: list[Sentence], known: list[Constraints]
-    ) -> SpanTree:
-        # A long sentence has a batch of its own, and its scores need not be copied.
-        whole = arrays[0] if len(arrays) == 1 else self.model.ops.xp.concatenate(arrays)
-        return constrain(span_tree(xp2torch(cast(Any, whole)), sentences), known, self.labels)
-
-    def _decoded(self, dist: SpanTree, batch: list[int], plan: Plan) -> list[Tree]:
-        """Choose a tree for each sentence of a batch, by the setting `decode`.
-
-        Raises:
-            InputError: if no tree agrees with the evidence.
-        """
-        try:
-            if self.decode == "cky":
-                return dist.argmax
-            self._warn_of_margin("decode = 'mbr'")
-            return best_expected_f1(dist, label_parts(self.labels))[0]
-        except ValueError as error:
-            impossible = (dist.log_partition == -torch.inf).nonzero()[:, 0].tolist()
-            if not impossible:
-                raise
-            raise InputError(
-                f"{self.name}: no tree of {plan.text(batch[impossible[0]])!r} "
-                "agrees with all constraints: remove some"
-            ) from error
-
-    def _tags(self, scores: Floats2d, sentence: Sentence) -> dict[int, str]:
+    def _tags(self, scores: Floats2d, known: Known) -> dict[int, str]:
         """Find the best tag of each word, by the number of its token."""
+        sentence = known.sentence
         best = cast(Any, scores).argmax(1)[sentence.words - sentence.start].tolist()
         return {i: self.tags[number] for i, number in zip(sentence.words.tolist(), best)}
 
@@ -538,7 +479,7 @@ class ConstituencyParser(StructuredPipe):
     def _span_labels(self) -> Sequence[str]:
         return sorted(single_labels(self.labels) - {FLAT})
 
-    def _given(self, doc: Doc) -> list[Span]:
+    def _held(self, doc: Doc) -> list[Span]:
         """List the constituents on a doc that no parser has predicted."""
         if self.overwrite or self.spans_key not in doc.spans or not len(doc.spans[self.spans_key]):
             return []
@@ -552,7 +493,7 @@ class ConstituencyParser(StructuredPipe):
             InputError: if a constituent crosses the end of its sentence or another one, or if its
                 label holds a blank or a bracket.
         """
-        given = self._given(doc)
+        given = self._held(doc)
         if not given:
             return NOTHING
         return Evidence(

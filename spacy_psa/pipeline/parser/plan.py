@@ -1,7 +1,7 @@
-"""The sentences that a parser has to parse, and the evidence on them."""
+"""The docs that the encoder of a parser sees: with quotation marks of a treebank, or from words."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
@@ -9,68 +9,10 @@ from spacy.vocab import Vocab
 from spacy_psa.corpora.bracketing import spelling_data, unescape
 from spacy_psa.corpora.quotes import treebank_quotes
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.evidence import Evidence
-from spacy_psa.pipeline.parser.chart import Constraints, span_count
-from spacy_psa.pipeline.parser.constituents import Sentence, word_sentences
-from spacy_psa.pipeline.parser.gold import too_long
-from spacy_psa.sentences import EMBEDDED, SplitDocs
+from spacy_psa.sentences import EMBEDDED
 
 SeenQuotes = Literal["as_they_are", "treebank"]
 MARKS = frozenset('"“”„‘')
-
-
-class Plan(NamedTuple):
-    """The sentences of some docs, one after the other."""
-
-    split: SplitDocs
-    """The docs with the bounds of their sentences."""
-    seen: SplitDocs
-    """The same, as the encoder sees them."""
-    sentences: list[Sentence]
-    owners: list[int]
-    """The number of the doc of each sentence."""
-    evidence: Sequence[Evidence]
-    """The evidence on each doc."""
-    known: list[Constraints]
-    """The evidence on the tree of each sentence."""
-    sizes: list[int]
-    """The number of spans of each sentence; 0 if it has no words or is too long."""
-    too_long: list[int]
-    """The numbers of the sentences that are too long."""
-
-    @classmethod
-    def of(
-        cls,
-        split: SplitDocs,
-        evidence: Sequence[Evidence],
-        labels: Sequence[str],
-        max_length: int,
-        quotes: SeenQuotes,
-    ) -> "Plan":
-        """Plan the parsing of docs.
-
-        Args:
-            split: the docs with the bounds of their sentences.
-            evidence: the evidence on each doc.
-            labels: the labels of the chart.
-            max_length: the largest number of tokens of a sentence that is parsed.
-            quotes: the quotation marks that the encoder sees.
-        """
-        seen = split if quotes == "as_they_are" else SplitDocs(seen_docs(split.docs, quotes))
-        sentences, owners, known = [], [], []
-        for i, (doc, bounds) in enumerate(zip(split.docs, split.bounds)):
-            own = word_sentences(doc, bounds)
-            sentences += own
-            owners += [i] * len(own)
-            known += [Constraints.of(evidence[i], each, labels) for each in own]
-        long = [i for i, s in enumerate(sentences) if len(s.words) and too_long(s, max_length)]
-        sizes = [0 if too_long(s, max_length) else span_count(s) for s in sentences]
-        return cls(split, seen, sentences, owners, evidence, known, sizes, long)
-
-    def text(self, number: int) -> str:
-        """Return the text of a sentence."""
-        start, end, _ = self.sentences[number]
-        return self.split.docs[self.owners[number]][start:end].text
 
 
 def seen_docs(docs: Iterable[Doc], quotes: SeenQuotes) -> list[Doc]:

@@ -7,14 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy
 from numpy.typing import NDArray
-from thinc.types import Floats2d
 
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.analyses import Ranked
+from spacy_psa.pipeline.analyses import BatchAnalyses, SentenceAnalyses
 from spacy_psa.pipeline.evidence import Evidence
 from spacy_psa.pipeline.parser.chart import (
     Constituent,
-    Constraints,
+    Shares,
     chart_constituents,
     label_shares,
     span_row,
@@ -32,99 +31,23 @@ class ParsedSentence(NamedTuple):
     """Its constituents in preorder, without their probabilities."""
 
 
-class TreeBatch:
-    """Answers about all sentences of a distribution over trees.
-
-    Args:
-        dist: the distributions of B sentences.
-    """
-
-    def __init__(self, dist: SpanTree):
-        self.dist = dist
-        self._ranked: tuple[int, list[list[tuple[float, Tree]]]] = (0, [])
-
-    @cached_property
-    def log_partitions(self) -> list[float]:
-        """The log of the sum over all trees of each sentence; -inf if there is none."""
-        return self.dist.log_partition.double().tolist()
-
-    @cached_property
-    def entropies(self) -> list[float]:
-        """The entropy over the trees of each sentence, in nats."""
-        return self.dist.entropy.tolist()
-
-    @cached_property
-    def marginals(self) -> list[NDArray[numpy.float64]]:
-        """P(label over a span of words) for each sentence, (n (n + 1) / 2, L)."""
-        sizes = [n * (n + 1) // 2 for n in self.dist.lengths.tolist()]
-        parts = self.dist.span_marginals.double().cpu().split(sizes)
-        return [part.numpy() for part in parts]
-
-    def kbest(self, k: int) -> list[list[tuple[float, Tree]]]:
-        """Find the k best trees of each sentence."""
-        if self._ranked[0] < k:
-            self._ranked = k, self.dist.kbest(k)
-        return [ranked[:k] for ranked in self._ranked[1]]
-
-
-class TreeSentence:
-    """The analyses of one sentence; see `SentenceAnalyses`.
-
-    Args:
-        pipe: the `ConstituencyParser`.
-        answers: those of its batch; None if the sentence is too long or has no words: then it has
-            no tree.
-        row: its place in the batch.
-        scores: the scores of its spans.
-        sentence: the sentence.
-        known: the constraints that it was parsed with.
-    """
-
-    def __init__(
-        self,
-        pipe: Any,
-        answers: TreeBatch | None,
-        row: int,
-        scores: Floats2d,
-        sentence: Sentence,
-        known: Constraints,
-    ):
-        self.pipe = pipe
-        self.answers: Any = answers
-        self.row = row
-        self.scores = scores
-        self.sentence = sentence
-        self.known = known
-        self.start, self.end = sentence.start, sentence.end
+class TreeSentence(SentenceAnalyses):
+    """The analyses of one sentence; `known` is what it was parsed with, a `Known`."""
 
     @property
-    def log_partition(self) -> float:
-        return self.answers.log_partitions[self.row] if self.answers else 0.0
-
-    @property
-    def entropy(self) -> float:
-        return self.answers.entropies[self.row] if self.answers else 0.0
-
-    @property
-    def marginals(self) -> NDArray[numpy.float64]:
-        if not self.answers:
-            return numpy.zeros((0, self.scores.shape[1]))
-        return self.answers.marginals[self.row]
+    def sentence(self) -> Sentence:
+        """The sentence with its words."""
+        return self.known.sentence
 
     def posterior(self, start: int, end: int, label: str) -> float:
-        words = self.sentence.words
+        words, kept = self.sentence.words, self.known.constraints.kept
         first, last = numpy.searchsorted(words, [start, end]).tolist()
-        if not self.answers or first == last:
+        if isinstance(self.batch, NoTrees) or first == last:
             return 0.0
-        if (first, last) in self.known.kept:
-            return float(label in self.known.kept[first, last])
+        if (first, last) in kept:
+            return float(label in kept[first, last])
         holding = [label in each.split(JOIN) for each in self.pipe.labels]
         return float(self.marginals[span_row(first, last, len(words)), holding].sum())
-
-    def kbest(self, k: int) -> Ranked:
-        if not self.answers:
-            return []
-        return [(p, [self._parsed(tree)]) for p, tree in self.answers.kbest(k)[self.row]]
 
     def scored(self, k: int) -> list[tuple[float, list[Constituent]]]:
         """Find the k best trees, and the probability of each of their constituents.
@@ -132,45 +55,64 @@ class TreeSentence:
         Returns:
             Pairs of the log probability of a tree and its constituents in preorder.
         """
-        if not self.answers:
+        if isinstance(self.batch, NoTrees):
             return []
-        own, scored = self._own(), []
+        scored = []
         # Not those of its batch, which may be all sentences of a long text.
-        for log_prob, tree in own.kbest(k)[0]:
-            (shares,) = label_shares(own, [tree])
-            labels = self.pipe.labels
-            nodes = chart_constituents(tree, labels, self.sentence, shares, self.known.kept)
-            scored.append((log_prob, nodes))
+        for log_prob, tree in self._own.kbest(k)[0]:
+            (shares,) = label_shares(self._own, [tree])
+            scored.append((log_prob, self._constituents(tree, shares)))
         return scored
 
-    def sample(self, n: int) -> list[list[Any]]:
-        if not self.answers:
-            return [[] for _ in range(n)]
-        (drawn,) = self._own().sample(n)
-        return [[self._parsed(tree)] for tree in drawn]
-
-    def given(self, doc: Any, evidence: Evidence) -> TreeSentence:
-        if not self.answers:
+    def given(self, doc: Any, evidence: Evidence) -> SentenceAnalyses:
+        if isinstance(self.batch, NoTrees):
             raise InputError(
                 f"{self.pipe.name}: the sentence at token {self.start} has no words or more than "
                 f"max_length = {self.pipe.max_length} tokens and is not parsed: leave out its "
                 "evidence, or raise max_length"
             )
-        known = Constraints.of(evidence, self.sentence, self.pipe.labels)
-        dist = self.pipe._distribution_of([self.scores], [self.sentence], [known])
-        return TreeSentence(self.pipe, TreeBatch(dist), 0, self.scores, self.sentence, known)
+        return super().given(doc, evidence)
+
+    def sample(self, n: int) -> list[list[Any]]:
+        return [[] for _ in range(n)] if isinstance(self.batch, NoTrees) else super().sample(n)
+
+    def _sample(self, n: int) -> list[Tree]:
+        (drawn,) = self._own.sample(n)
+        return drawn
 
     @cached_property
-    def _alone(self) -> SpanTree:
-        dist = self.pipe._distribution_of([self.scores], [self.sentence], [self.known])
-        return dist
-
     def _own(self) -> SpanTree:
-        """Return the distribution over the trees of this sentence only."""
-        dist: SpanTree = self.answers.dist
-        return dist if len(dist.lengths) == 1 else self._alone
+        """The distribution over the trees of this sentence only."""
+        dist: SpanTree = self.batch.dist
+        return dist if len(dist.lengths) == 1 else self.pipe._given([self.scores], [self.known])
 
-    def _parsed(self, tree: Tree) -> ParsedSentence:
-        labels = self.pipe.labels
-        nodes = chart_constituents(tree, labels, self.sentence, None, self.known.kept)
-        return ParsedSentence(self.sentence, nodes)
+    def _named(self, own: Tree) -> list[ParsedSentence]:
+        return [ParsedSentence(self.sentence, self._constituents(own))]
+
+    def _constituents(self, tree: Tree, shares: Shares | None = None) -> list[Constituent]:
+        kept = self.known.constraints.kept
+        return chart_constituents(tree, self.pipe.labels, self.sentence, shares, kept)
+
+
+class TreeBatch(BatchAnalyses):
+    """The analyses of the sentences of a batch."""
+
+    sentence = TreeSentence
+
+    def _marginals(self) -> list[NDArray[numpy.float64]]:
+        sizes = [n * (n + 1) // 2 for n in self.dist.lengths.tolist()]
+        return [part.numpy() for part in self.dist.span_marginals.double().cpu().split(sizes)]
+
+
+class NoTrees(TreeBatch):
+    """The analyses of a sentence that is too long or has no words, so that it has no tree."""
+
+    def __init__(self, pipe: Any):
+        super().__init__(pipe, None)
+        self.log_partitions, self.entropies = [0.0], [0.0]
+
+    def kbest(self, k: int) -> list[list[tuple[float, Tree]]]:
+        return [[]]
+
+    def _marginals(self) -> list[NDArray[numpy.float64]]:
+        return [numpy.zeros((0, len(self.pipe.labels)))]

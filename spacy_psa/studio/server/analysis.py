@@ -84,11 +84,12 @@ def rows_of(
             row: Row = {"trees": _together(trees, k)}
         else:
             row = _sentence(pipe, parts, k)
+            coverage = pipe.calibrated.coverage
             # The promise is for texts of which nothing is known.
-            if own and pipe.coverage and given is analyses:
-                items = [each for part in parts for each in part.above(pipe.coverage.least)]
+            if own and coverage and given is analyses:
+                items = [each for part in parts for each in part.above(coverage.least)]
                 sets = [[s, e, label, round(p, 5)] for s, e, label, p in items]
-                row["sets"] = {"level": pipe.coverage.level, "items": sets}
+                row["sets"] = {"level": coverage.level, "items": sets}
         gain = sum(after.log_partition - before.log_partition for before, after in own)
         row["evidence"] = math.exp(min(gain, 0.0))
         rows[i] = row

@@ -7,7 +7,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.distillation import Teacher, learn_from
+from spacy_psa.pipeline.distillation import Teacher, learn_from, taught
 from tests.helpers.pipelines import (
     MARKED,
     TEXTS,
@@ -30,7 +30,7 @@ def made(model=None, seed=1, **settings):
 
 def told_by(teacher, docs):
     """The distributions of a teacher."""
-    return teacher.pipe._taught(teacher, docs)
+    return taught(teacher, docs)
 
 
 def without_annotation(nlp, texts=TEXTS):

@@ -60,7 +60,7 @@ def test_overlapping_spans_are_one_part_with_the_most_probable_label():
 def test_shown_spans_are_all_above_the_threshold_of_their_label():
     nlp = random_nlp()
     ner = nlp.get_pipe("ner")
-    ner.recall = {"": promise(0.3), "PER": promise(0.05)}
+    ner.calibrated.recall = {"": promise(0.3), "PER": promise(0.05)}
     doc = nlp.make_doc("Ada met Bob")
     truth = enumerate_doc(ner, doc)
     (shown,) = shown_spans(ner, [doc])
@@ -83,6 +83,8 @@ def test_shown_spans_are_all_above_the_threshold_of_their_label():
 )
 def test_what_is_not_promised_is_an_error(promises, labels, recall, reason):
     ner = random_nlp().get_pipe("ner")
-    ner.recall = promises and {label: promise(least) for label, least in promises.items()}
+    ner.calibrated.recall = promises and {
+        label: promise(least) for label, least in promises.items()
+    }
     with pytest.raises(InputError, match=reason):
         thresholds(ner, labels, recall)

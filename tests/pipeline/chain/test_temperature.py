@@ -67,8 +67,8 @@ def test_temperature_is_not_for_training(unsure):
 def test_another_temperature_removes_the_coverage_of_the_former_probabilities(unsure):
     ner = unsure().get_pipe("ner")
     coverage = Coverage(level=0.9, least=0.02, documents=215)
-    ner.coverage = coverage
+    ner.calibrated.coverage = coverage
     ner.temperature = 1.0
-    assert ner.coverage == coverage
+    assert ner.calibrated.coverage == coverage
     ner.temperature = 1.5
-    assert ner.coverage is None
+    assert ner.calibrated.coverage is None

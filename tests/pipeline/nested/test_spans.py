@@ -279,9 +279,9 @@ def test_prediction_sets_have_all_spans_that_are_likely_enough(trained):
     pipe = trained.get_pipe("crf_spans")
     with pytest.raises(InputError, match="has no coverage yet"):
         pipe.prediction_sets([trained.make_doc("Ada left")])
-    pipe.coverage = Coverage(0.9, 0.001, 10)
+    pipe.calibrated.coverage = Coverage(0.9, 0.001, 10)
     (result,) = pipe.prediction_sets([trained.make_doc("Ada left")])
-    pipe.coverage = None
+    pipe.calibrated.coverage = None
     assert ("Ada", "PER") in {(span.text, span.label_) for span, _ in result}
     assert all(p >= 0.001 for _, p in result)
 
@@ -465,7 +465,7 @@ def test_calibrate_fits_the_temperature_and_the_coverage(folder, tmp_path):
     assert states[1].figures["nll"] <= states[0].figures["nll"]
     model = str(tmp_path / "calibrated")
     component, figures = calibrate_coverage(model, gold, 0.8)
-    assert component.coverage.level == 0.8 and figures["dev"]["coverage"] >= 0.8
+    assert component.calibrated.coverage.level == 0.8 and figures["dev"]["coverage"] >= 0.8
     nlp = spacy.load(model)
     assert nlp.get_pipe("spans").temperature == states[1].temperature != 1.0
     (spans,) = nlp.get_pipe("spans").prediction_sets([nlp.make_doc(SENTENCES[0][0])])

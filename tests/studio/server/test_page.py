@@ -49,7 +49,7 @@ def test_an_example_fills_an_empty_page(page):
 
 def test_the_spans_that_hold_the_true_ones_are_below_a_sentence(page, served, shoot):
     ner = served.nlp.get_pipe("ner")
-    ner.coverage = Coverage(0.98, 0.001, 100)
+    ner.calibrated.coverage = Coverage(0.98, 0.001, 100)
     try:
         analyse(page)
         sets = page.locator(".sets").first
@@ -60,7 +60,7 @@ def test_the_spans_that_hold_the_true_ones_are_below_a_sentence(page, served, sh
         assert "PER" in sets.inner_text() and "%" in sets.inner_text()
         shoot(page, "sets")
     finally:
-        ner.coverage = None
+        ner.calibrated.coverage = None
 
 
 def test_a_span_that_is_forbidden_goes_and_the_rest_follows(page, shoot):

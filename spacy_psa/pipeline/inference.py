@@ -1,0 +1,254 @@
+"""From docs to the distributions over the analyses of their sentences, in batches."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any, NamedTuple, TypeVar
+
+import torch
+from spacy.errors import Errors
+from spacy.tokens import Doc
+from thinc.api import Model
+from thinc.types import Floats2d
+from torch import nn
+
+from spacy_psa.architectures.sentencewise import listens, sentence_scores
+from spacy_psa.errors import InputError
+from spacy_psa.pipeline.evidence import NOTHING, Evidence
+from spacy_psa.pipeline.upstream import check_upstream
+from spacy_psa.sentences import Bounds, SplitDocs
+
+Answer = TypeVar("Answer")
+Item = TypeVar("Item")
+
+
+class Batch(NamedTuple):
+    """Sentences that go through the model together."""
+
+    numbers: list[int]
+    """Their numbers among the sentences of all docs."""
+    bounds: list[tuple[int, int]]
+    """The first token of each sentence in its doc, and the token after its last one."""
+    scores: list[Floats2d]
+    known: list[Any]
+    dist: Any
+    """The distributions over their analyses, given what is known."""
+    tags: list[Floats2d]
+    """The output of the tag head of a parser; empty without one."""
+
+
+class Inference:
+    """The sentences of docs, and what is known of each, on their way to answers.
+
+    Args:
+        pipe: the component. It reads and translates evidence (`_on_doc`, `_translated`), divides
+            sentences into batches (`_divided`) and makes distributions (`_given`).
+        docs: the docs.
+
+    Raises:
+        InputError: if the evidence on a doc contradicts itself, or the model listens to a component
+            that has not seen a doc.
+        ValueError: if the component has no weights.
+    """
+
+    def __init__(self, pipe: Any, docs: Iterable[Doc]):
+        _require_weights(pipe)
+        self.pipe = pipe
+        self.split = SplitDocs(docs)
+        self.listens = listens(pipe.model)
+        if self.listens:
+            check_upstream(pipe.name, pipe.model, self.split.docs)
+        self.evidence: list[Evidence] = []
+        self.known: list[Any] = []
+        for doc, bounds in zip(self.split.docs, self.split.bounds):
+            evidence = evidence_on(pipe, doc, bounds)
+            self.evidence.append(evidence)
+            self.known += pipe._translated(doc, evidence, bounds)
+
+    def distribution(self) -> Any:
+        """Return the distribution over the analyses of all sentences that can be scored.
+
+        Raises:
+            ValueError: if there are none.
+        """
+        numbers = sorted(i for batch in self._divided() for i in batch)
+        if not numbers:
+            raise ValueError(
+                f"{self.pipe.name}: there are no tokens to make a distribution over: "
+                "use docs with tokens"
+            )
+        scores = self._model()(numbers)[: len(numbers)]
+        return self.pipe._given(scores, [self.known[i] for i in numbers])
+
+    def answers(self, read: Callable[[Batch], Iterable[Answer]]) -> list[Answer | None]:
+        """Read an answer for each sentence from its distribution.
+
+        Sentences go through the model in order of length, so that a long sentence does not pad
+        many short ones.
+
+        Args:
+            read: called with each batch; returns an answer for each of its sentences.
+
+        Returns:
+            The answer for each sentence; None for one that cannot be scored, as without tokens.
+
+        Raises:
+            InputError: if no legal analysis of a sentence agrees with the evidence.
+        """
+        answers: list[Answer | None] = [None] * len(self.known)
+        for batch in self._batches():
+            try:
+                for i, answer in zip(batch.numbers, read(batch), strict=True):
+                    answers[i] = answer
+            except ValueError as error:
+                impossible = self._impossible(batch)
+                if impossible is None:
+                    raise
+                raise impossible from error
+        return answers
+
+    def by_doc(self, items: Iterable[Item]) -> list[list[Item]]:
+        """Group what belongs to the sentences by their docs."""
+        left = iter(items)
+        return [list(islice(left, len(bounds))) for bounds in self.split.bounds]
+
+    def _divided(self) -> Iterable[list[int]]:
+        sizes = self.split.sizes
+        return self.pipe._divided(sizes, self.known) if any(sizes) else ()
+
+    def _batches(self) -> Iterator[Batch]:
+        places = [bound for bounds in self.split.bounds for bound in bounds]
+        model = None
+        for numbers in self._divided():
+            model = model or self._model()
+            arrays = model(numbers)
+            scores = arrays[: len(numbers)]
+            known = [self.known[i] for i in numbers]
+            dist = self.pipe._given(scores, known)
+            bounds = [places[i] for i in numbers]
+            yield Batch(numbers, bounds, scores, known, dist, arrays[len(numbers) :])
+
+    def _model(self) -> Callable[[list[int]], list[Floats2d]]:
+        """Return a function from numbers of sentences to the output of the model for them."""
+        pipe, seen = self.pipe, self.pipe._seen(self.split)
+        # Layers that must get whole docs are computed once, for all of them.
+        whole = sentence_scores(pipe.model, seen) if self.listens else None
+
+        def predict(numbers: list[int]) -> list[Floats2d]:
+            if whole is None:
+                docs = seen.sentences.chosen(numbers)
+                arrays: list[Floats2d] = pipe.model.predict(docs)
+            else:
+                arrays, docs = whole(numbers), seen.docs
+            check_scores(pipe.name, pipe.model, arrays, docs)
+            return arrays
+
+        return predict
+
+    def _impossible(self, batch: Batch) -> InputError | None:
+        """Name the first sentence of a batch without a legal analysis; None if there is none."""
+        rows = (batch.dist.log_partition == -torch.inf).nonzero()[:, 0].tolist()
+        if not rows:
+            return None
+        owners = [doc for doc, each in zip(self.split.docs, self.split.bounds) for _ in each]
+        start, end = batch.bounds[rows[0]]
+        text = owners[batch.numbers[rows[0]]][start:end].text
+        return InputError(
+            f"{self.pipe.name}: no legal analysis of the sentence {text!r} "
+            "agrees with the annotation on its doc: correct it, or set overwrite = true"
+        )
+
+
+def infer(
+    pipe: Any, docs: Iterable[Doc], read: Callable[[Batch], Iterable[Answer]]
+) -> list[list[tuple[int, Answer]]]:
+    """Read an answer for each sentence of docs; see `Inference.answers`.
+
+    Returns:
+        For each doc, the first token of each sentence that has an answer, and the answer.
+    """
+    inference = Inference(pipe, docs)
+    parts = inference.by_doc(inference.answers(read))
+    return [
+        [(start, answer) for (start, _), answer in zip(bounds, own) if answer is not None]
+        for bounds, own in zip(inference.split.bounds, parts)
+    ]
+
+
+def evidence_on(pipe: Any, doc: Doc, bounds: Bounds) -> Evidence:
+    """Read and check what is on a doc, and in its groups of required and forbidden spans."""
+    evidence: Evidence = pipe._on_doc(doc, bounds)
+    if evidence is not NOTHING:
+        pipe._check_evidence(doc, evidence, bounds, "remove one, or set overwrite = true")
+    keys = pipe.required_spans_key, pipe.forbidden_spans_key
+    if keys == (None, None):
+        return evidence
+    required, forbidden = (doc.spans.get(key or "") or () for key in keys)
+    grouped = pipe._read_evidence(doc, required, forbidden)
+    if grouped.is_empty:
+        return evidence
+    evidence = evidence.joined(grouped)
+    pipe._check_evidence(doc, evidence, bounds)
+    return evidence
+
+
+def checked_scores(pipe: Any, docs: list[Doc]) -> list[Floats2d]:
+    """Compute the output of the model for docs, without evidence; see `check_scores`.
+
+    Raises:
+        ValueError: if the component has no weights.
+    """
+    _require_weights(pipe)
+    arrays: list[Floats2d] = pipe.model.predict(docs)
+    check_scores(pipe.name, pipe.model, arrays, docs)
+    return arrays
+
+
+def _require_weights(pipe: Any) -> None:
+    if not pipe.model.has_dim("nO"):
+        raise ValueError(Errors.E109.format(name=pipe.name))
+
+
+def check_scores(name: str, model: Model, scores: list[Floats2d], docs: Iterable[Doc]) -> None:
+    """Check that no score of a component's model is NaN or infinite; -inf excludes a label.
+
+    Args:
+        model: its model.
+        scores: the output of the model for the docs.
+
+    Raises:
+        InputError: if a score is NaN or infinite. The error names the weights, or else the word
+            vector, that is not finite.
+    """
+    largest: list[Any] = [array.max() for array in scores if array.size]
+    if len(largest) > 1:
+        largest = [model.ops.xp.stack(largest).max()]  # one answer to wait for on a GPU
+    if largest and not float(largest[0]) < math.inf:  # NaN is the largest of all
+        raise InputError(
+            f"{name}: the scores of the model are NaN or infinite, {_cause(model, docs)}"
+        )
+
+
+def _cause(model: Model, docs: Iterable[Doc]) -> str:
+    for node in model.walk():
+        weights = {n: node.get_param(n) for n in node.param_names if node.has_param(n)}
+        if any(not bool(node.ops.xp.isfinite(array).all()) for array in weights.values()):
+            return _of_weights(node.name)
+        for module in (getattr(shim, "_model", None) for shim in node.shims):
+            if isinstance(module, nn.Module):
+                for name, tensor in module.named_parameters():
+                    if not bool(torch.isfinite(tensor).all()):
+                        return _of_weights(f"{node.name}, {name}")
+    for doc in docs:
+        for token in doc:
+            vector: Any = doc.vocab.get_vector(token.orth)
+            if not math.isfinite(float(vector.sum())):
+                return f"as is the word vector of {token.text!r}: correct the vectors"
+    return "though its weights are finite: check the component that it listens to"
+
+
+def _of_weights(name: str) -> str:
+    return (
+        f"as are its weights ({name}): use another checkpoint, or train again with a lower "
+        "learning rate"
+    )
