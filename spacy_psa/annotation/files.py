@@ -262,11 +262,12 @@ def draw_trees(
 
 def open_confident(model: str, gpu_id: int) -> "Language":
     """Open a pipeline whose `crf_ner`, `crf_spans` and `crf_chunker` write probabilities."""
-    from spacy_psa.pipeline.labeler import SentenceLabeler
+    from spacy_psa.pipeline.chain.labeler import ChainLabeler
+    from spacy_psa.pipeline.nested.spans import NestedSpanLabeler
 
     nlp = load_pipeline(model, gpu_id)
     for _, pipe in nlp.pipeline:
-        if isinstance(pipe, SentenceLabeler):
+        if isinstance(pipe, ChainLabeler | NestedSpanLabeler):
             pipe.confidence = True
     return nlp
 
