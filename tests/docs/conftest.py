@@ -1,6 +1,5 @@
 """Stand-ins for the models, corpora and texts that the pages need."""
 
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +12,7 @@ from spacy.training import Example
 from spacy.util import fix_random_seed, minibatch
 
 from spacy_psa.corpora.jsonl import read_docs
-from tests.helpers.paths import ROOT, SAMPLE
+from tests.helpers.paths import SAMPLE
 
 TEXTS = [
     "Ingrid Bush left Reading for the Bank of Kenya.",
@@ -108,8 +107,6 @@ def stand_ins(tmp_path_factory: pytest.TempPathFactory) -> StandIns:
 
 @pytest.fixture
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that looks like the repository's, to run the commands of a page in."""
-    for name in ("configs", "assets", "benchmarks", "project.yml", "constraints.txt"):
-        os.symlink(ROOT / name, tmp_path / name)
+    """An empty folder, to run the commands of a page in."""
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -28,7 +28,9 @@ def _name(scenario: list[Path]) -> str:
 def _play(scenario: list[Path], stand_ins: Any, folder: Path, slow: bool) -> None:
     """Run the blocks of pages in order, in one folder and with one set of Python names."""
     variables: dict[str, Any] = {"__name__": "__main__"}
-    for page in map(read_page, scenario):
+    pages = [read_page(path) for path in scenario]
+    _link(folder, "\n".join(block.text for page in pages for block in page.blocks))
+    for page in pages:
         for item in page.given:
             stand_ins.put(item.kind, folder / item.path)
         for block in page.blocks:
@@ -39,6 +41,13 @@ def _play(scenario: list[Path], stand_ins: Any, folder: Path, slow: bool) -> Non
             if not _runs(block, slow):
                 for item in block.makes:
                     stand_ins.put(item.kind, folder / item.path)
+
+
+def _link(folder: Path, text: str) -> None:
+    """Link the files of the repository that commands name; the folder is empty otherwise."""
+    for name in ("configs", "assets", "benchmarks", "project.yml", "constraints.txt"):
+        if name in text or "spacy project" in text:
+            (folder / name).symlink_to(DOCS.parent / name)
 
 
 def _runs(block: Block, slow: bool) -> bool:
@@ -110,6 +119,7 @@ def _is_yours(name: str) -> bool:
 
 
 def test_a_command_that_cannot_work_is_found(workplace: Path) -> None:
+    _link(workplace, "configs/ner/psa.cfg project.yml")
     for line in (
         "spacy-psa anotate model texts.txt out.jsonl",
         "spacy-psa annotate model texts.txt",
