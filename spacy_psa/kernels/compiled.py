@@ -8,6 +8,7 @@ from typing import Any
 
 from numba import njit
 from numba.core.caching import FunctionCache
+from numba.core.runtime import rtsys
 
 
 def compiled(**options: Any) -> Callable[[Callable], Any]:
@@ -33,8 +34,11 @@ class _Cache(FunctionCache):
     """The cache of one function. Its faults cost time, and no result."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
+        # Without `refresh`, by which numba first imports all that it needs to compile: machine code
+        # from the cache only needs the memory management. The compiler itself calls `refresh`.
+        rtsys.initialize(target_context)
         try:
-            return super().load_overload(sig, target_context)
+            return self._load_overload(sig, target_context)
         except Exception:  # pickle raises anything for a damaged file
             with self._writing():
                 self.flush()
