@@ -55,6 +55,13 @@ def noted_score(name: str, span: Span) -> float | None:
     return score if isinstance(score, float) else None
 
 
+def noted_names(doc: Doc) -> list[str]:
+    """Find the names under which there are notes on a doc."""
+    keys = (key for key in doc.user_data if isinstance(key, tuple) and len(key) == 4)
+    parts = (str(key[1]).partition(":predicted:") for key in keys)
+    return list(dict.fromkeys(name for name, mark, _ in parts if mark))
+
+
 def _keys(name: str, doc: Doc) -> Iterator[Any]:
     begin = f"{name}:predicted:"
     for key in doc.user_data:

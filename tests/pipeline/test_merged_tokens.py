@@ -69,6 +69,13 @@ def test_confidences_follow_by_characters(nlp):
         assert [*confidences(joined, group).values()] == expected
 
 
+def test_confidences_follow_the_entities_that_span_as_doc_copies(nlp):
+    doc = nlp(TEXTS[0])
+    last = doc.ents[-1]
+    copy = doc[last.start : len(doc)].as_doc(copy_user_data=True)
+    assert [ent._.confidence for ent in copy.ents] == [last._.confidence] != [None]
+
+
 @pytest.mark.parametrize("name", ["crf_ner", "crf_chunker", "parser"])
 def test_own_predictions_are_not_evidence_after_a_merge(nlp, name):
     pipe = nlp.get_pipe(name)

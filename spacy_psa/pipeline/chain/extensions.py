@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 from spacy.tokens import Doc, Span, Token
 
-from spacy_psa.pipeline.written import noted_score, spans_now
+from spacy_psa.pipeline.written import noted_names, noted_score, spans_now
 
 
 def register() -> None:
@@ -63,8 +63,9 @@ def span_confidence(span: Span) -> float | None:
         for other, score in zip(group, group.attrs["scores"]):
             if (other.start, other.end, other.label) == (span.start, span.end, span.label):
                 return float(score)
-    # Doc.from_docs and Span.as_doc drop the scores of groups, but keep the notes.
-    notes = (noted_score(key, span) for key in keys)
+    # Doc.from_docs drops the scores of groups, and Span.as_doc(copy_user_data=True) the groups, but
+    # both keep the notes.
+    notes = (noted_score(key, span) for key in keys or noted_names(span.doc))
     return next((score for score in notes if score is not None), None)
 
 
