@@ -6,6 +6,7 @@ from spacy_psa.studio.server.annotate import annotate_view
 from spacy_psa.studio.server.annotate_plan import AnnotatePlan
 from spacy_psa.studio.server.app import create_app
 from spacy_psa.studio.server.models import ServedModel
+from spacy_psa.studio.server.project import project_view
 
 SPOKEN = [
     "Ada Lovelace met Charles Babbage in London .",
@@ -26,4 +27,11 @@ def annotating(nlp, folder, lines=SPOKEN, model="none", settings=None, views=(),
     served = ServedModel("small", nlp)
     with plan.open() as store:
         work = plan.work(store, served, str(model))
-        yield work, create_app([served], settings, [annotate_view(work), *views])
+        yield (
+            work,
+            create_app(
+                [served],
+                settings,
+                [annotate_view(work, plan.guidelines), project_view(work), *views],
+            ),
+        )

@@ -33,6 +33,13 @@ CREATE TABLE undone (
 );
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
+NOTES = """
+CREATE TABLE IF NOT EXISTS notes (
+    id INTEGER PRIMARY KEY, time TEXT NOT NULL, annotator TEXT NOT NULL,
+    text INTEGER NOT NULL REFERENCES texts, flag INTEGER NOT NULL, comment TEXT NOT NULL
+)
+"""
+"""Files of the first versions do not have this table, and those versions do not read it."""
 STANDING = "FROM decisions WHERE action NOT IN (SELECT action FROM undone)"
 
 
@@ -43,6 +50,13 @@ class StoredText(NamedTuple):
     tokens: Tokens
     meta: dict[str, Any]
     """The other keys of its record."""
+
+
+class Note(NamedTuple):
+    """The note of an annotator about a text."""
+
+    flag: bool = False
+    comment: str = ""
 
 
 class Component(NamedTuple):
@@ -115,6 +129,35 @@ class AnnotationStore:
                 tokens = Tokens(*(tuple(json.loads(part)) for part in parts))
                 yield StoredText(number, tokens, json.loads(meta))
 
+    def all_texts(self) -> dict[int, str]:
+        """Read the words of all texts."""
+        rows = self._rows("SELECT id, words, spaces FROM texts ORDER BY id")
+        return {number: _joined(words, spaces) for number, words, spaces in rows}
+
+    # Notes
+
+    def note(self, text: int, annotator: str, note: Note) -> None:
+        """Replace the note of an annotator about a text; old ones stay in the file."""
+        with self._transaction() as database:
+            database.execute(
+                "INSERT INTO notes (time, annotator, text, flag, comment) VALUES (?, ?, ?, ?, ?)",
+                (_now(), annotator, text, *note),
+            )
+
+    def notes(self, text: int | None = None) -> dict[int, dict[str, Note]]:
+        """Read the notes that are not empty, by text and annotator; of one text or of all."""
+        rows = self._rows(
+            "SELECT text, annotator, flag, comment FROM notes WHERE id IN (SELECT max(id) "
+            "FROM notes WHERE ? IS NULL OR text = ? GROUP BY text, annotator) ORDER BY id",
+            text,
+            text,
+        )
+        notes: dict[int, dict[str, Note]] = {}
+        for text, annotator, flag, comment in rows:
+            if flag or comment:
+                notes.setdefault(text, {})[annotator] = Note(bool(flag), comment)
+        return notes
+
     # Decisions
 
     def decide(
@@ -158,12 +201,17 @@ class AnnotationStore:
         )
         return Decided().then(Decision(*row) for row in rows)
 
-    def all_decided(self, component: str) -> dict[int, dict[str, Decided]]:
-        """Read the decisions of each annotator about each text, by text and annotator."""
+    def all_decided(self, component: str, *, shared: bool = False) -> dict[int, dict[str, Decided]]:
+        """Read the decisions of each annotator about each text, by text and annotator.
+
+        `shared` leaves out texts about which only one annotator has decided.
+        """
+        several = "SELECT text FROM decisions GROUP BY text HAVING count(DISTINCT annotator) > 1"
         rows: dict[int, dict[str, list[Decision]]] = {}
         for text, annotator, *row in self._rows(
             f'SELECT text, annotator, verdict, start, "end", label {STANDING} '
-            "AND component = ? AND verdict != 'skipped' ORDER BY id",
+            f"AND component = ? AND verdict != 'skipped' "
+            f"{f'AND text IN ({several}) ' * shared}ORDER BY id",
             component,
         ):
             rows.setdefault(text, {}).setdefault(annotator, []).append(Decision(*row))
@@ -187,6 +235,12 @@ class AnnotationStore:
             "AND annotator = ? AND component = ?"
         )
         return int(self._rows(query, annotator, component)[0][0])
+
+    def changes(self) -> tuple[int, int]:
+        """Count what was ever decided and undone: other counts, other decisions."""
+        query = "SELECT (SELECT count(*) FROM decisions), (SELECT count(*) FROM undone)"
+        ((decided, undone),) = self._rows(query)
+        return decided, undone
 
     def labels(self, component: str) -> set[str]:
         """Read the labels of the standing decisions."""
@@ -310,11 +364,17 @@ def _prepare(database: sqlite3.Connection, path: Path, reading: bool) -> None:
         raise InputError(f"{path}: is empty; name a file of decisions")
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = FULL")
+    if not new and not reading:
+        database.execute(NOTES)
     if new:
         database.executescript(
-            f"BEGIN IMMEDIATE; {SCHEMA} PRAGMA application_id = {APPLICATION}; "
+            f"BEGIN IMMEDIATE; {SCHEMA} {NOTES}; PRAGMA application_id = {APPLICATION}; "
             f"PRAGMA user_version = {VERSION}; COMMIT;"
         )
+
+
+def _joined(words: str, spaces: str) -> str:
+    return "".join(word + " " * space for word, space in zip(json.loads(words), json.loads(spaces)))
 
 
 @contextmanager

@@ -79,6 +79,10 @@ def serve(
         str | None,
         typer.Option(help="Pretrained transformer of the first model, as for `init config`."),
     ] = None,
+    guidelines: Annotated[
+        Path | None,
+        typer.Option(help="Guidelines that Annotate shows next to the text: Markdown or text."),
+    ] = None,
     annotator: Annotated[
         str | None, typer.Option(help="Your name; by default that of the system.")
     ] = None,
@@ -155,10 +159,13 @@ def serve(
             train,
             gpu_id,
             begin,
+            guidelines,
             tuple(patterns or ()),
         )
-    elif texts or dev or patterns:
-        raise InputError("--texts, --dev and --patterns are for Annotate: also use --annotate FILE")
+    elif texts or dev or guidelines or patterns:
+        raise InputError(
+            "--texts, --dev, --guidelines and --patterns are for Annotate: also use --annotate FILE"
+        )
     settings = Settings(
         token=token,
         max_bytes=max_bytes,

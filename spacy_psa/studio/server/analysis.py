@@ -102,9 +102,11 @@ def _sentence(pipe: StructuredPipe, parts: Sequence[Any], k: int) -> Row:
     items = [[_items(pipe, part, names) for _, names in own] for part, own in zip(parts, ranked)]
     scores = [numpy.array([log_prob for log_prob, _ in own]) for own in ranked]
     entropies = [_entropies(pipe, part).round(4).tolist() for part in parts]
+    sure = [_sure(pipe, part).round(4).tolist() for part in parts]
     return {
         "entropy": sum((part.entropy for part in parts), 0.0),
         "entropies": [*chain.from_iterable(entropies)],
+        "sure": [*chain.from_iterable(sure)],
         "analyses": [
             {
                 "probability": math.exp(log_prob),
@@ -136,6 +138,23 @@ def _entropies(pipe: StructuredPipe, part: Any) -> Any:
     for token in (start, end - 1):
         numpy.maximum.at(bits, token, doubts)
     return bits
+
+
+def _sure(pipe: StructuredPipe, part: Any) -> Any:
+    """Find how sure the model is of each token: the probability of its best tag.
+
+    For nested spans, it is sure of a token as far as of the most doubtful span that begins or ends
+    there: of its presence or absence, whichever is more probable.
+    """
+    if not isinstance(pipe, NestedSpanLabeler):
+        return part.marginals.max(1)
+    chances = part.marginals.clip(0, 1)
+    least = numpy.maximum(chances, 1 - chances).min(1, initial=1)
+    start, end = places(part.end - part.start, pipe._longest)
+    sure = numpy.ones(part.end - part.start)
+    for token in (start, end - 1):
+        numpy.minimum.at(sure, token, least)
+    return sure
 
 
 def _bits(chances: Any) -> Any:

@@ -1,17 +1,18 @@
-"""The view "Annotate": what its page asks of the work, over HTTP."""
+"""The view "Annotate": the requests of its page, over HTTP."""
 
 import asyncio
-import re
-from functools import partial
+from pathlib import Path
 
-from fastapi import APIRouter, HTTPException
+from fastapi import APIRouter
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
 
 from spacy_psa.studio.active_learning.decisions import Decision, Verdict
-from spacy_psa.studio.active_learning.export_format import ExportFormat
+from spacy_psa.studio.active_learning.store import Note
 from spacy_psa.studio.server.annotating import Annotating, Row
 from spacy_psa.studio.server.app import View, WithModel
+from spacy_psa.studio.server.guidelines import guidelines_html
+from spacy_psa.studio.server.text_list import TextFilter, TextList
 
 
 class AskedDecision(BaseModel):
@@ -41,6 +42,22 @@ class AskedLabel(BaseModel):
     label: str = Field(min_length=1, max_length=100)
 
 
+class AskedList(Asker):
+    """A page of the list of texts."""
+
+    search: str = ""
+    filter: TextFilter = TextFilter.all
+    first: int = Field(0, ge=0, description="How many texts to leave out.")
+
+
+class Noting(Asker):
+    """A note about a text, which replaces that before."""
+
+    text: int
+    flag: bool
+    comment: str = Field(max_length=5000)
+
+
 class Deciding(Asker):
     """Decisions about a text, which are saved and undone together."""
 
@@ -48,8 +65,9 @@ class Deciding(Asker):
     decisions: list[AskedDecision] = Field(min_length=1)
 
 
-def annotate_view(work: Annotating) -> View:
-    """Make the view."""
+def annotate_view(work: Annotating, guidelines: Path | None = None) -> View:
+    """Make the view, which shows a file of guidelines next to the texts."""
+    texts = TextList(work)
 
     def routes(with_model: WithModel) -> APIRouter:
         router = APIRouter()
@@ -79,39 +97,31 @@ def annotate_view(work: Annotating) -> View:
             """Take the last decisions of an annotator back, and show their text."""
             return JSONResponse(await work.undo(with_model, asked.annotator))
 
+        @router.post("/api/annotation/texts")
+        async def listed(asked: AskedList) -> Row:
+            """List the texts that match a search and a filter, a page at a time."""
+            return await asyncio.to_thread(
+                texts.page, asked.annotator, asked.search, asked.filter, asked.first
+            )
+
+        @router.post("/api/annotation/note")
+        async def note(asked: Noting) -> Row:
+            """Save a flag and a comment about a text, and answer with all notes about it."""
+            own = Note(asked.flag, asked.comment.strip())
+            return await asyncio.to_thread(work.note, asked.text, asked.annotator, own)
+
+        @router.get("/api/annotation/guidelines")
+        async def read() -> Row:
+            """Read the guidelines, as HTML; empty if there are none."""
+            html = await asyncio.to_thread(guidelines_html, guidelines) if guidelines else ""
+            return {"html": html}
+
         @router.post("/api/annotation/labels")
         async def label(asked: AskedLabel) -> Row:
             """Add a label, and describe the work."""
             await work.add_label(with_model, asked.label)
             return work.about(work.annotator)
 
-        @router.get("/api/annotation/export", response_model=None)
-        async def download(form: ExportFormat, annotator: str | None = None) -> Response:
-            """Download the decisions of an annotator; without one, those on which all agree."""
-            if form is ExportFormat.auto:
-                raise HTTPException(422, "Choose a format.")
-            content, name = await asyncio.to_thread(work.downloaded, form, annotator)
-            safe = re.sub(r"[^A-Za-z0-9._-]", "_", name)
-            held = {"Content-Disposition": f'attachment; filename="{safe}"'}
-            return Response(content, media_type="application/octet-stream", headers=held)
-
-        @router.post("/api/annotation/teach")
-        async def teach() -> Row:
-            """Train the model on all decisions, in the background."""
-            work.teacher.start(partial(work.replace, with_model))
-            return work.teacher.status
-
-        @router.get("/api/annotation/teach")
-        async def taught() -> Row:
-            """Report the state of the training."""
-            return work.teacher.status
-
-        @router.post("/api/annotation/teach/stop")
-        async def stop() -> Row:
-            """Stop the training; nothing changes."""
-            work.teacher.stop()
-            return work.teacher.status
-
         return router
 
-    return View("Annotate", "/annotate", routes, work.teacher.kill)
+    return View("Annotate", "/annotate", routes)

@@ -18,6 +18,7 @@ from spacy_psa.studio.active_learning.store import AnnotationStore, open_store
 from spacy_psa.studio.active_learning.teach_process import Lesson
 from spacy_psa.studio.active_learning.tokens import Tokens, split_into_sentences
 from spacy_psa.studio.server.annotating import Annotating, component_of
+from spacy_psa.studio.server.guidelines import guidelines_html
 from spacy_psa.studio.server.models import ServedModel
 from spacy_psa.studio.server.teacher import Teacher
 from spacy_psa.training.rules import add_rules
@@ -38,6 +39,8 @@ class AnnotatePlan:
     gpu_id: int = -1
     begin: Beginning | None = None
     """The model to make, if none is served."""
+    guidelines: Path | None = None
+    """The guidelines that are shown next to the texts."""
     patterns: tuple[Path, ...] = ()
     """Rules that suggest spans; see `add_rules`."""
 
@@ -50,12 +53,14 @@ class AnnotatePlan:
         """Check the paths, and open the file.
 
         Raises:
-            InputError: see `open_store`; and if another path does not exist.
+            InputError: see `open_store` and `guidelines_html`; and if another path does not exist.
         """
-        files = [("texts", self.texts), ("dev", self.dev), ("train", self.train)]
+        files = [(name, getattr(self, name)) for name in ("texts", "dev", "train", "guidelines")]
         for option, path in [*files, *(("patterns", path) for path in self.patterns)]:
             if path is not None and not path.exists():
                 raise InputError(f"--{option} {path}: there is no such file; check the path")
+        if self.guidelines is not None:
+            guidelines_html(self.guidelines)
         if self.output.exists() and not (self.output / "meta.json").exists():
             raise InputError(
                 f"{self.output}: Teach would save its model here, and this is not a pipeline; move "

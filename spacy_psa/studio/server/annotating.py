@@ -20,7 +20,7 @@ from spacy_psa.studio.active_learning.decisions import Decided, Decision
 from spacy_psa.studio.active_learning.export import export
 from spacy_psa.studio.active_learning.export_format import ENDINGS, ExportFormat
 from spacy_psa.studio.active_learning.queue import Order, TextQueue, contradicted, usefulness
-from spacy_psa.studio.active_learning.store import AnnotationStore, Component, StoredText
+from spacy_psa.studio.active_learning.store import AnnotationStore, Component, Note, StoredText
 from spacy_psa.studio.server.analysis import rows_of
 from spacy_psa.studio.server.app import WithModel
 from spacy_psa.studio.server.models import ServedModel, shown_tokens
@@ -70,13 +70,16 @@ class Annotating:
     def about(self, annotator: str) -> Row:
         """Describe the work, with the counts of an annotator."""
         name = self.component.name
+        every = sorted(own for own in self._done if self.store.count(own, name))
+        counts = {own: self.counts(own) for own in every}
         return {
             "component": name,
             "labels": self.component.labels,
             "order": self.queue.order.value,
             "trained": self.trained,
             "annotator": annotator,
-            "annotators": sorted(own for own in self._done if self.store.count(own, name)),
+            "annotators": [*counts],
+            "counts_of": counts,
             "counts": self.counts(annotator),
             "teach": self.teacher.status,
         }
@@ -138,6 +141,8 @@ class Annotating:
                 "rejected": decided.rejected,
                 "outside": sorted(decided.outside),
                 "done": decided.covers(len(doc)),
+                "labels": self.component.labels,
+                "trained": self.trained,
             }
 
     def _note(self, text: int, annotator: str, is_done: bool) -> None:
@@ -160,12 +165,28 @@ class Annotating:
             InputError: if they contradict each other or those before; then none is saved.
         """
         name = self.component.name
+        self._open[annotator] = number
         text, decided = await asyncio.to_thread(self._read, number, annotator, decisions)
         shown = await with_model(None, partial(self.shown, text, decided))
         if decisions:
             await asyncio.to_thread(self.store.decide, number, annotator, name, decisions)
             await self._note_stored(number, annotator)
-        return {**shown, "counts": await asyncio.to_thread(self.counts, annotator)}
+        counts = await asyncio.to_thread(self.counts, annotator)
+        return {**shown, **await asyncio.to_thread(self._notes, number), "counts": counts}
+
+    def note(self, number: int, annotator: str, note: Note) -> Row:
+        """Save a note about a text, and return all notes about it.
+
+        Raises:
+            InputError: if there is no such text.
+        """
+        self.store.text(number)
+        self.store.note(number, annotator, note)
+        return self._notes(number)
+
+    def _notes(self, number: int) -> Row:
+        own = self.store.notes(number).get(number, {})
+        return {"notes": {name: note._asdict() for name, note in own.items()}}
 
     def _read(
         self, number: int, annotator: str, decisions: Sequence[Decision]
@@ -182,7 +203,6 @@ class Annotating:
         if number is None:
             raise HTTPException(409, "There is nothing to undo.")
         await self._note_stored(number, annotator)
-        self._open[annotator] = number
         return await self.show(with_model, number, annotator)
 
     # The queue
@@ -291,6 +311,7 @@ def _show_rules(sentences: list[Row], decided: Decided, analyses: DocAnalyses) -
         for analysis in sentence["analyses"]:
             analysis["items"] = own
         sentence["entropies"] = [0.0] * len(sentence["entropies"])
+        sentence["sure"] = [1.0] * len(sentence["sure"])
 
 
 def component_of(pipe: SpanLabeler) -> Component:

@@ -22,6 +22,7 @@ from spacy_psa.studio.server.app import create_app
 from spacy_psa.studio.server.compare import compare_view
 from spacy_psa.studio.server.guard import LOOPBACK, Settings
 from spacy_psa.studio.server.models import ServedModel
+from spacy_psa.studio.server.project import project_view
 from spacy_psa.studio.server.review import review_view
 
 GRACE = 5
@@ -103,7 +104,7 @@ def serve(plan: ServerPlan, tell: Callable[[str], None], warn: Callable[[str], N
             work = about.work(store, served[0], first, warn)
             if first and (notice := about.notice(first)):
                 warn(notice)
-            views.append(annotate_view(work))
+            views += [annotate_view(work, about.guidelines), project_view(work)]
         settings = replace(plan.settings, hosts=LOOPBACK if plan.host in LOOPBACK else None)
         shown = f"[{plan.host}]" if ":" in plan.host else plan.host
         address = f"http://{shown}:{listening.getsockname()[1]}/"

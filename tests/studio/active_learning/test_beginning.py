@@ -19,6 +19,7 @@ from spacy_psa.studio.server.annotate import annotate_view
 from spacy_psa.studio.server.annotate_plan import AnnotatePlan
 from spacy_psa.studio.server.app import create_app
 from spacy_psa.studio.server.models import ServedModel
+from spacy_psa.studio.server.project import project_view
 from tests.helpers.decided import accept, complete, reject
 from tests.helpers.pipelines import make_examples, random_nlp
 
@@ -72,7 +73,8 @@ def test_labels_that_were_added_are_there_at_the_next_start(tmp_path):
         name, path, nlp = plan.model()
         assert (name, path) == ("no model yet", None)
         served = ServedModel(name, nlp)
-        app = create_app([served], None, [annotate_view(plan.work(store, served, path))])
+        work = plan.work(store, served, path)
+        app = create_app([served], None, [annotate_view(work), project_view(work)])
         with TestClient(app, "http://localhost") as client:
             about = client.post("/api/annotation/labels", json={"label": "LOC"}).json()
             assert about["labels"] == ["PER", "ORG", "LOC"] and not about["trained"]

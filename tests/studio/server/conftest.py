@@ -64,7 +64,7 @@ def open_page(browser):
 
     def opened(address, awaited, **settings):
         site = urlsplit(address)[:2]
-        context = browser.new_context(viewport={"width": 1280, "height": 900}, **settings)
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **settings})
         context.set_default_timeout(MILLISECONDS)  # as `expect` waits
         contexts.append(context)
         page = context.new_page()

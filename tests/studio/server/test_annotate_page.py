@@ -4,13 +4,9 @@ import pytest
 
 pytest.importorskip("playwright", reason="playwright is not installed: pip install playwright")
 from playwright.sync_api import expect
-from spacy.tokens import DocBin
-from spacy.vocab import Vocab
 
 from spacy_psa.studio.active_learning.decisions import Decided
 from tests.helpers.annotating import SPOKEN, annotating
-from tests.helpers.decided import decide_all, dev_file
-from tests.helpers.pipelines import TEXTS, random_nlp
 from tests.helpers.serving import running
 
 HTML = "<img src=x onerror=\"document.title='bad'\"> <b>Ada</b> met <script>alert(1)</script> Evans"
@@ -132,20 +128,6 @@ def test_nothing_here_and_undecided_again(page, work):
     assert decided(work, page) == Decided()
 
 
-def test_an_export_is_downloaded(page, work, tmp_path):
-    first = number(work, page)
-    page.locator("#result .word").nth(1).click()
-    page.locator("#menu").get_by_role("button", name="Nothing here").click()
-    saved(page)
-    with page.expect_download() as download:
-        page.get_by_role("link", name=".spacy").click()
-    assert download.value.suggested_filename == "names.spacy"
-    download.value.save_as(tmp_path / "names.spacy")
-    (doc,) = DocBin().from_disk(tmp_path / "names.spacy").get_docs(Vocab())
-    assert doc.text == work.store.text(first).tokens.text
-    assert [token.ent_iob_ for token in doc][:3] == ["", "O", ""]
-
-
 def test_right_as_shown_saves_all_suggestions_and_shows_the_next_text(page, work, shoot):
     first = number(work, page)
     spans = page.locator(".span").count()
@@ -253,12 +235,87 @@ def test_a_decision_that_no_analysis_agrees_with_is_one_line_and_is_not_saved(pa
     assert decided(work, page) == Decided()
 
 
-def test_a_server_that_is_away_is_one_line(page, work):
-    page.route("**/api/annotation/decide", lambda route: route.abort())
-    # Chromium itself writes the failed request to the console.
-    page.evaluate("() => { window.fetch = () => Promise.reject(new TypeError('away')); }")
-    page.locator(".span").first.press("y")
-    expect(page.locator("#error")).to_contain_text("The server does not answer")
+def test_keys_that_come_before_the_answer_wait_for_it_in_order(page, work):
+    """Y, Y and N at once decide the same as with pauses between them."""
+    first = number(work, page)
+    spans = page.locator("#result .span").count()
+    assert spans > 1
+    page.evaluate(
+        """() => {
+            const real = window.fetch;
+            window.fetch = async (...all) => {
+                const answer = await real(...all);
+                await new Promise((done) => setTimeout(done, 300));
+                return answer;
+            };
+        }"""
+    )
+    for key in "y" * spans + "n":
+        page.keyboard.press(key)
+    assert page.evaluate("document.body.classList.contains('busy')")
+    expect(page.locator("#counts")).to_contain_text("1 of 3 texts done")
+    made = work.store.decided(first, "ann", "ner")
+    assert len(made.accepted) == spans
+    assert made.covers(work.store.lengths()[first])
+    expect(page.locator("body.busy")).to_have_count(0)
+
+
+def test_a_decision_is_sent_again_until_the_server_answers(page, work):
+    page.evaluate(
+        """() => {
+            const real = window.fetch;
+            let left = 2;
+            window.fetch = (...all) =>
+                left-- > 0 ? Promise.reject(new TypeError("away")) : real(...all);
+        }"""
+    )
+    page.keyboard.press("y")
+    expect(page.locator("#error")).to_contain_text("What you do is kept")
+    saved(page)
+    expect(page.locator("#error")).to_be_hidden()
+    assert len(decided(work, page).accepted) == 1
+
+
+def test_an_armed_label_goes_to_the_words_that_are_dragged_over(page, work, drag):
+    words = page.locator("#result .word")
+    page.locator("#names").get_by_role("button", name="ORG").click()
+    expect(page.locator("#names").get_by_role("button", name="ORG")).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    drag(page, words, 0, 1)
+    saved(page)
+    assert decided(work, page).accepted == ((0, 2, "ORG"),)
+    page.keyboard.press("3")  # after the mouse, a key arms another label
+    expect(page.locator("#names").get_by_role("button", name="PER")).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    words.nth(3).click()
+    expect(page.locator(".span.required")).to_have_count(2)
+    assert (3, 4, "PER") in decided(work, page).accepted
+    page.keyboard.press("Escape")
+    expect(page.locator("#names [aria-pressed=true]")).to_have_count(0)
+    page.locator("#result .word").nth(4).click()
+    page.locator("#menu button", has_text="LOC").press("1")  # and in the menu, keys choose
+    expect(page.locator(".span.required")).to_have_count(3)
+    assert (4, 5, "LOC") in decided(work, page).accepted
+
+
+def test_a_text_that_was_done_stays_when_it_is_corrected(page, work):
+    first = number(work, page)
+    page.keyboard.press("d")
+    expect(page.locator("#status")).to_have_text("Saved. The next text:")
+    page.keyboard.press("b")
+    expect(page.locator("#counts")).to_contain_text("1 of 3 texts done")
+    expect(page.locator("#result .sentence.done")).to_have_count(1)
+    assert number(work, page) == first
+    page.locator(".span").first.press("2")
+    saved(page)
+    assert number(work, page) == first
+    page.keyboard.press("f")
+    expect(page.locator("#result .sentence.done")).to_have_count(0)
+    assert number(work, page) != first
+    page.keyboard.press("b")
+    expect(page.locator("#result .sentence.done")).to_have_count(1)
 
 
 class TestHTML:
@@ -327,40 +384,3 @@ class TestShapes:
                 == "rtl"
             )
         shoot(page, f"annotate-{name}")
-
-
-class TestTeach:
-    @pytest.fixture
-    def nlp(self, tmp_path):
-        nlp = random_nlp()
-        nlp.config["training"]["optimizer"] = {"@optimizers": "Adam.v1", "learn_rate": 0.02}
-        nlp.to_disk(tmp_path / "model")
-        return nlp
-
-    @pytest.fixture
-    def options(self, tmp_path):
-        return {"model": tmp_path / "model", "dev": dev_file(tmp_path / "dev.spacy")}
-
-    @pytest.fixture
-    def lines(self):
-        return TEXTS
-
-    def test_teach_trains_in_the_background_and_puts_the_model_in_place(
-        self, page, work, shoot, tmp_path
-    ):
-        shown_first = number(work, page)
-        decide_all(work.store, skip=lambda text: text == shown_first)
-        page.click("#teach")
-        expect(page.locator("#taught")).to_contain_text("Teach: pass")
-        expect(page.locator("#teach")).to_be_disabled()
-        shoot(page, "annotate-teaching")
-        page.locator("#result .word").first.click()
-        page.locator("#menu").get_by_role("button", name="Nothing here").click()
-        saved(page)
-        assert number(work, page) == shown_first
-        expect(page.locator("#taught")).to_contain_text("The new model is in use")
-        expect(page.locator("#teach")).to_be_enabled()
-        expect(page.locator("#status")).to_have_text("")  # the analysis of the new model is shown
-        shoot(page, "annotate-taught")
-        assert number(work, page) == shown_first
-        assert (tmp_path / "names-model" / "meta.json").exists()

@@ -10,6 +10,7 @@ from spacy_psa.studio.server.annotate import annotate_view
 from spacy_psa.studio.server.annotate_plan import AnnotatePlan
 from spacy_psa.studio.server.app import create_app
 from spacy_psa.studio.server.models import ServedModel
+from spacy_psa.studio.server.project import project_view
 from tests.helpers.decided import decide_all
 from tests.helpers.pipelines import TEXTS
 from tests.helpers.serving import running
@@ -26,7 +27,9 @@ def opened(tmp_path):
         name, path, nlp = plan.model()
         served = ServedModel(name, nlp)
         work = plan.work(store, served, path)
-        with running(create_app([served], None, [annotate_view(work)])) as address:
+        with running(
+            create_app([served], None, [annotate_view(work), project_view(work)])
+        ) as address:
             yield work, address
 
 
@@ -48,11 +51,12 @@ def test_from_labels_to_suggestions(opened, open_page, shoot):
     shoot(page, "begin-without-model")
 
     page.fill("#label", "LOC")
-    page.click("#more button")
+    page.click("#add")
     expect(page.locator("#names li")).to_have_count(3)
     page.fill("#label", "loc")
-    page.click("#more button")
-    expect(page.locator("#error")).to_contain_text("already a label 'LOC'")
+    expect(page.locator("#names li")).to_have_text(["LOC3"])
+    expect(page.locator("#add")).to_be_hidden()
+    page.keyboard.press("Escape")
     page.locator("#result .word").nth(1).click()
     page.locator("#menu").get_by_role("button", name="LOC", exact=True).click()
     expect(page.locator(".span.required")).to_have_count(2)
@@ -60,9 +64,11 @@ def test_from_labels_to_suggestions(opened, open_page, shoot):
     expect(page.locator(".span.required")).to_have_count(1)
 
     decide_all(work.store)
-    page.reload()
+    page.goto(f"{address}/project")
     page.click("#teach")
     expect(page.locator("#taught")).to_contain_text("The new model is in use", timeout=300_000)
+    page.goto(f"{address}/annotate")
+    page.wait_for_selector("#result .word")
     expect(page.locator("#begin")).to_be_hidden()
     assert work.trained and work.component.labels == ("PER", "ORG", "LOC")
     assert (work.teacher.lesson.output / "meta.json").exists()

@@ -1,57 +1,104 @@
 // The view "Annotate": suggestions, and decisions about them, each of which is saved at once.
 
-import { ask } from "./api.js";
-import { hue, make, rankLabels } from "./dom.js";
+import { Away, ask } from "./api.js";
+import { make } from "./dom.js";
+import { dropKeys, holdKeys, inField, replayKeys } from "./keys.js";
+import { arm, armed, find, keyOf, labelOf, ordered, showLabels, startLabels, used } from "./labels.js";
 import { closeMenu, openMenu } from "./menu.js";
-import { watchTeach } from "./teach.js";
+import { comment, flag, showGuidelines, showNotes, startNotes } from "./notes.js";
+import { listTexts, markShown, startTexts } from "./texts.js";
 import { showViews } from "./views.js";
 import { words } from "./words.js";
 
 const at = (id) => document.getElementById(id);
-const state = { labels: [], trained: true, least: 0.3, answer: null, text: null, busy: false, before: new Map(), ended: null };
+const state = {
+  trained: true, least: 0.3, answer: null, text: null, before: new Map(), ended: null,
+  open: 0, // requests whose answers are not shown yet
+  past: [], place: -1, // the numbers of the texts that were shown, and which one is
+  byKeys: true, // whether the focus was last moved by keys
+};
 const annotator = () => at("annotator").value.trim();
+const busy = () => state.open > 0;
 
 function fail(error) {
   at("error").textContent = error ? error.message : "";
   at("error").hidden = !error;
 }
 
-// One request after the other. A decision while another is on its way would be about what is no
-// longer shown, so there is none.
+// One request after the other, in the name of who annotates now. Keys wait until the answers are shown.
 let last = Promise.resolve();
 function request(path, body, place) {
-  if (state.busy && path.endsWith("/decide")) return last;
-  last = last.then(() => perform(path, body, place));
+  if (!annotator()) { fail(new Error("Who annotates? Write a name above.")); at("annotator").focus(); return last; }
+  state.open += 1;
+  at("status").textContent = "…";
+  const whole = { annotator: annotator(), ...body };
+  last = last.then(() => perform(path, whole, place)).then(() => { state.open -= 1; replayKeys(busy); });
   return last;
 }
 
 async function perform(path, body, place) {
-  if (!annotator()) { fail(new Error("Who annotates? Write a name above.")); at("annotator").focus(); return; }
-  state.busy = true; // until the text that it answers with is shown
-  at("status").textContent = "…";
-  fail(null);
   try {
-    const answer = await ask(path, { annotator: annotator(), ...body });
+    const was = state.text;
+    const answer = await answered(path, body);
+    fail(null);
     count(answer.counts);
-    if (answer.done && path.endsWith("/decide")) {
-      await perform("api/annotation/text", {});
-      at("status").textContent = "Saved. The next text:";
+    if (answer.labels) learn(answer);
+    if (body.decisions || path.endsWith("/undo")) listTexts().catch(fail);
+    const became = answer.done && !(was?.text === answer.text && was.done);
+    if (body.decisions && (became || body.decisions[0].verdict === "skipped")) {
+      await perform("api/annotation/text", { annotator: body.annotator });
+      if (became && at("error").hidden) at("status").textContent = "Saved. The next text:";
       return;
     }
-    state.before = state.text?.text === answer.text ? state.before : new Map();
+    state.before = was?.text === answer.text ? state.before : new Map();
     show(answer, place);
-    at("status").textContent = path.endsWith("/decide") ? "Saved." : "";
+    at("status").textContent = body.decisions ? "Saved." : "";
   } catch (error) {
     at("status").textContent = "";
-    fail(error);
-  } finally {
-    state.busy = false;
+    const left = dropKeys();
+    fail(left ? new Error(`${error.message} (${left} keys after that did nothing.)`) : error);
   }
 }
 
+// Nothing is lost while the server is away: the request is sent again until it answers.
+async function answered(path, body) {
+  for (;;) {
+    try {
+      return await ask(path, body);
+    } catch (error) {
+      if (!(error instanceof Away)) throw error;
+      fail(new Error(`${error.message} What you do is kept, and sent when it answers.`));
+      await new Promise((resolve) => { setTimeout(resolve, 1000); });
+    }
+  }
+}
+
+const visit = (text) => request("api/annotation/text", { text });
 const next = () => request("api/annotation/text", {});
-const again = () => request("api/annotation/text", state.text ? { text: state.text.text } : {});
+const again = () => (state.text ? visit(state.text.text) : next());
 const decide = (decisions, place) => request("api/annotation/decide", { text: state.text.text, decisions }, place);
+const undo = () => request("api/annotation/undo", {});
+const skip = () => decide([{ verdict: "skipped", start: 0, end: endOf(state.text.sentences.at(-1)) }]);
+
+function put(start, end, label) {
+  used(label);
+  decide([{ verdict: "accepted", start, end, label }], end);
+}
+
+function back() {
+  if (state.place > (state.text ? 0 : -1)) visit(state.past[state.text ? state.place -= 1 : state.place]);
+}
+
+function forth() {
+  if (state.place + 1 < state.past.length) visit(state.past[state.place += 1]);
+  else next();
+}
+
+function keep(number) {
+  if (state.past[state.place] === number) return;
+  state.past.splice(state.place + 1, Infinity, number);
+  state.place = state.past.length - 1;
+}
 
 function count({ texts, done, decisions, skipped }) {
   at("progress").max = texts;
@@ -70,14 +117,13 @@ const textOf = (sentence, start, end) => sentence.tokens
   .slice(start - sentence.start, end - sentence.start).map((t) => t.join("")).join("").trim();
 
 function choices(sentence, start, end, label) {
-  const base = { start, end };
-  const put = (verdict, one) => () => decide([{ verdict, ...base, label: one }], start);
-  const found = [];
-  if (label && !isAccepted(start, end, label)) found.push([`Right: ${label}`, put("accepted", label)]);
-  if (label) found.push([`Wrong: not ${label}`, put("rejected", label)]);
-  for (const one of state.labels.filter((other) => other !== label)) found.push([one, put("accepted", one)]);
+  const found = ordered().filter((other) => other !== label).map((one) => [one, () => put(start, end, one), keyOf(one)]);
+  if (label) {
+    found.unshift([`Wrong: not ${label}`, () => decide([{ verdict: "rejected", start, end, label }], start)]);
+    if (!isAccepted(start, end, label)) found.unshift([`Right: ${label}`, () => put(start, end, label), keyOf(label)]);
+  }
   found.push(["Nothing here", nothing(start, end)]);
-  if (isDecided(start, end)) found.push(["Undecided again", put("open", "")]);
+  if (isDecided(start, end)) found.push(["Undecided again", () => decide([{ verdict: "open", start, end }], start)]);
   return found;
 }
 
@@ -110,7 +156,11 @@ function show(answer, place) {
   state.ended = new AbortController();
   state.text = answer.text === null ? null : answer;
   state.answer = answer;
-  at("actions").querySelector("#skip").disabled = answer.text === null;
+  at("skip").disabled = answer.text === null;
+  showNotes(answer.text, answer.notes ?? {});
+  markShown(answer.text);
+  if (answer.text !== null) keep(answer.text);
+  at("back").disabled = state.place < (answer.text === null ? 0 : 1);
   if (answer.text === null) {
     at("result").replaceChildren(make("p", {}, "All texts are done."));
     at("undo").focus();
@@ -123,13 +173,14 @@ function show(answer, place) {
 
 function box(sentence) {
   const view = {
-    tokens: sentence.tokens, start: sentence.start, items: items(sentence), entropies: sentence.entropies,
+    tokens: sentence.tokens, start: sentence.start, items: items(sentence), sure: sentence.sure,
     before: state.before.get(sentence.number), tags: false, signal: state.ended.signal,
     required: state.text.accepted.map(([start, end]) => ({ start, end })),
     onSpan: ([start, end, label], element) => openMenu(element, textOf(sentence, start, end), choices(sentence, start, end, label)),
     onWords: (first, last, element) => {
       const [start, end] = [first + sentence.start, last + 1 + sentence.start];
-      openMenu(element, textOf(sentence, start, end), choices(sentence, start, end));
+      if (armed()) put(start, end, armed());
+      else openMenu(element, textOf(sentence, start, end), choices(sentence, start, end));
     },
   };
   const shown = words(view);
@@ -149,7 +200,7 @@ function box(sentence) {
   return make("article", { class: `sentence${sentence.done ? " done" : ""}`, "data-number": sentence.number },
     shown, make("ul", { class: "chips", "aria-label": "Known to be wrong" }, ...chips),
     make("div", { class: "row" }, ...(sentence.done ? [make("button", { type: "button", click: () => reopen(sentence) }, "Undecided again")]
-      : state.trained ? [button("Right as shown", "d", asShown, true), button("Nothing else here", "n", nothingElse)]
+      : state.trained || items(sentence).length ? [button("Right as shown", "d", asShown, true), button("Nothing else here", "n", nothingElse)]
         : [button("Nothing else here", "n", nothingElse, true)])));
 }
 
@@ -172,85 +223,66 @@ function spanAt(node) {
 
 // What the keys are about: selected words, or the word or span with the focus.
 function target() {
-  const active = document.activeElement;
-  const article = active.closest?.("#result article") ?? at("result").querySelector("article:not(.done)");
+  const selected = [...at("result").querySelectorAll(".word.selected")];
+  const active = selected[0] ?? document.activeElement;
+  const article = active.closest("#result article") ?? at("result").querySelector("article:not(.done)");
   if (!article) return null;
   const sentence = sentenceOf(article);
-  const chosen = [...article.querySelectorAll(".word.selected")];
-  const node = active.closest?.(".word");
-  const span = active.closest?.(".span");
-  if (!chosen.length && span) return { sentence, item: spanAt(span) };
-  const nodes = chosen.length ? chosen : node ? [node] : [];
+  const word = active.closest(".word");
+  const span = active.closest(".span");
+  if (!selected.length && span) return { sentence, item: spanAt(span) };
+  const nodes = selected.length ? selected : word ? [word] : [];
   if (!nodes.length) return { sentence };
   const numbers = nodes.map((one) => Number(one.dataset.i) + sentence.start);
   return { sentence, item: [Math.min(...numbers), Math.max(...numbers) + 1] };
 }
 
+// A label goes to the selected words, or to what the keys are at; else it waits for the mouse.
+function choose(label) {
+  const item = state.text && target()?.item;
+  if (item && (state.byKeys || at("result").querySelector(".selected"))) put(item[0], item[1], label);
+  else arm(label === armed() ? "" : label);
+}
+
+const MOVES = ["Tab", "ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End"];
+const ACTS = { u: undo, b: back, f: forth, g: flag, c: comment, "/": find };
+
 function onKey(event) {
-  const inField = event.target.closest("input, select, textarea, #menu");
-  if (inField || event.ctrlKey || event.altKey || event.metaKey) return;
+  if (event.target.closest("#menu") || inField(event.target) || event.ctrlKey || event.altKey || event.metaKey) return;
+  if (MOVES.includes(event.key)) { state.byKeys = true; return; }
   const key = event.key.toLowerCase();
-  if (key === "u") { undo(); event.preventDefault(); return; }
-  if (!state.text) return;
-  if (key === "s") { skip(); event.preventDefault(); return; }
-  const found = target();
-  if (!found) return;
-  const [start, end, label] = found.item ?? [];
-  const number = "1234567890".indexOf(key);
-  if (key === "d") asShown(found.sentence);
-  else if (key === "n") nothingElse(found.sentence);
-  else if (found.item && key === "y" && label) decide([{ verdict: "accepted", start, end, label }], end);
-  else if (found.item && key === "x" && label) decide([{ verdict: "rejected", start, end, label }], start);
-  else if (found.item && key === "0") nothing(start, end)();
-  else if (found.item && number >= 0 && state.labels[number]) {
-    decide([{ verdict: "accepted", start, end, label: state.labels[number] }], end);
-  } else return;
+  const found = state.text && target();
+  const [start, end, label] = found?.item ?? [];
+  if (ACTS[key]) ACTS[key]();
+  else if (key === "escape") arm("");
+  else if (labelOf(key)) choose(labelOf(key));
+  else if (key === "s" && state.text) skip();
+  else if (key === "d" && found) asShown(found.sentence);
+  else if (key === "n" && found) nothingElse(found.sentence);
+  else if (key === "y" && label) put(start, end, label);
+  else if (key === "x" && label) decide([{ verdict: "rejected", start, end, label }], start);
+  else if (key === "0" && found?.item) nothing(start, end)();
+  else return;
   event.preventDefault();
 }
 
-async function skip() {
-  const length = endOf(state.text.sentences.at(-1));
-  await request("api/annotation/decide", { text: state.text.text, decisions: [{ verdict: "skipped", start: 0, end: length }] });
-  if (at("error").hidden) next();
-}
-
-const undo = () => request("api/annotation/undo", {});
-
-function links() {
-  for (const link of document.querySelectorAll("a[data-form]")) {
-    const whose = at("whose").value ? `&annotator=${encodeURIComponent(at("whose").value)}` : "";
-    link.href = `api/annotation/export?form=${link.dataset.form}${whose}`;
-  }
-}
-
-// The labels, with colours by rank and a key for the first nine, and whether there is a model.
+// The labels and whether there is a model: both may change while texts are annotated.
 function learn(about) {
-  state.labels = about.labels;
   state.trained = about.trained;
-  rankLabels(about.labels);
-  at("names").replaceChildren(...about.labels.map((label, i) => make("li", { "--hue": hue(label) },
-    label, i < 9 ? make("kbd", {}, `${i + 1}`) : "")));
-  at("digits").replaceChildren(...about.labels.slice(0, 9).flatMap((label, i) => [make("kbd", {}, `${i + 1}`), ` (${label}) `]));
+  showLabels(about.labels);
   at("begin").hidden = about.trained;
   at("from").hidden = !about.trained;
 }
 
-async function taught() {
-  try { learn(await ask(`api/annotation?annotator=${encodeURIComponent(annotator())}`)); } catch (error) { fail(error); }
-  again();
-}
-
-async function addLabel(event) {
-  event.preventDefault();
-  const label = at("label").value.trim();
-  if (!label) return;
+async function addLabel(label) {
   fail(null);
   try {
     learn(await ask("api/annotation/labels", { label }));
-    at("label").value = "";
     if (state.answer) show(state.answer);
+    return true;
   } catch (error) {
     fail(error);
+    return false;
   }
 }
 
@@ -261,32 +293,39 @@ function fromShare() {
   if (state.answer) show(state.answer);
 }
 
+// A number after # in the address is that of the text to show first.
 async function begin() {
+  const [, number] = /^#(\d+)$/.exec(location.hash) ?? [];
   fail(null);
-  state.text = null; // what is shown is another annotator's
+  Object.assign(state, { text: null, past: [], place: -1 }); // what is shown is another annotator's
   at("result").replaceChildren();
   try {
     const name = annotator();
     const about = await ask(`api/annotation${name ? `?annotator=${encodeURIComponent(name)}` : ""}`);
     at("annotator").value = about.annotator;
     learn(about);
-    at("whose").replaceChildren(make("option", { value: "" }, "all annotators, where they agree"),
-      ...about.annotators.map((one) => make("option", {}, one)));
-    links();
     count(about.counts);
-    watchTeach(about.teach, taught);
-    await next();
+    listTexts().catch(fail);
+    await (number ? visit(Number(number)) : next());
   } catch (error) {
     fail(error);
   }
 }
 
+holdKeys(busy);
 document.addEventListener("keydown", onKey);
-at("more").addEventListener("submit", addLabel);
+document.addEventListener("pointerdown", () => { state.byKeys = false; }, true);
+addEventListener("beforeunload", (event) => { if (busy()) event.preventDefault(); });
+startLabels(choose, addLabel);
+startNotes(annotator, () => listTexts().catch(fail), fail);
+startTexts(annotator, visit, fail);
+at("list").open = at("beside").open = innerWidth > 1024;
+showGuidelines().catch(fail);
+at("back").addEventListener("click", back);
+at("forth").addEventListener("click", forth);
 at("least").addEventListener("input", fromShare);
 at("skip").addEventListener("click", () => state.text && skip());
 at("undo").addEventListener("click", undo);
-at("whose").addEventListener("change", links);
 at("annotator").addEventListener("change", () => {
   try { localStorage.setItem("annotator", annotator()); } catch { /* then it is asked again */ }
   begin();

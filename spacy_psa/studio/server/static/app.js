@@ -179,7 +179,7 @@ function chain(entry, component, answer) {
   if (!best) return [];
   const required = state.evidence.filter((one) => one.required && one.component === component.name);
   const view = {
-    tokens: entry.data.tokens, start: entry.data.start, items: best.items, entropies: answer.entropies,
+    tokens: entry.data.tokens, start: entry.data.start, items: best.items, sure: answer.sure,
     before: entry.before[component.name]?.analyses[0]?.items, required, tags: component.kind === "tags",
     signal: entry.ended.signal,
     onSpan: ([start, end, label], element, word) => openMenu(element, textOf(entry, start, end),

@@ -1,7 +1,7 @@
 // The errors of a comparison: filters, order, and a list that grows when its end comes near.
 
 import { key } from "./compare_figures.js";
-import { hue, make, nested, percent } from "./dom.js";
+import { colour, make, nested, percent } from "./dom.js";
 
 const MORE = 40; // errors that are added at a time
 const AROUND = 60; // words that are shown before and after what is wrong
@@ -111,7 +111,7 @@ function sentenceLine(tokens, units, own, near) {
   const ordered = [...units].sort((one, other) => Boolean(own && same(other, own)) - Boolean(own && same(one, own)));
   const { parts, depth } = nested(ordered, first, last, (i) => tokens[i], (unit, inside, deep) => {
     const here = own && same(unit, own);
-    return make("span", { class: `span${here ? " here" : ""}`, "--hue": hue(unit[2]), "--p": here ? 1 : 0.3, "--depth": deep },
+    return make("span", { class: `span${here ? " here" : ""}`, "--mark": colour(unit[2]), "--p": here ? 1 : 0.3, "--depth": deep },
       ...inside, make("span", { class: "name" }, unit[2]));
   });
   return make("div", { class: "words", dir: "auto", "--depth": depth }, first ? "… " : "", ...parts,

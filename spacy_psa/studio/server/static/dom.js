@@ -29,19 +29,21 @@ export function percent(p) {
   return `${(100 * p).toFixed(p > 0.99 || p < 0.01 ? 1 : 0)}%`;
 }
 
-// Hues of the first labels, which also people tell apart who do not see red and green; then others.
-const HUES = [215, 35, 300, 170, 55, 265, 5, 190, 85, 330];
+// The colours of labels by rank are in style.css; the first ten differ also for people who do not see
+// red and green. Labels that have no rank get a colour by their letters.
+const COLOURS = 10;
 let ranks = new Map();
 export function rankLabels(labels) {
   ranks = new Map(labels.map((label, i) => [label, i]));
 }
 
-export function hue(label) {
-  const rank = ranks.get(label);
-  if (rank !== undefined) return HUES[rank] ?? Math.round(215 + rank * 137.5) % 360;
-  let hash = 7;
-  for (const letter of label) hash = (hash * 31 + letter.codePointAt(0)) % 9973;
-  return (hash * 137) % 360;
+export function colour(label) {
+  let rank = ranks.get(label);
+  if (rank === undefined) {
+    rank = 7;
+    for (const letter of label) rank = (rank * 31 + letter.codePointAt(0)) % 9973;
+  }
+  return `var(--label-${rank % COLOURS})`;
 }
 
 // The words `from` to `to` with marks for spans [start, end, …], nested as boxes. A span that crosses

@@ -7,8 +7,9 @@ let opener = null;
 
 export function openMenu(anchor, title, choices) {
   opener = anchor;
-  const buttons = choices.map(([text, act]) =>
-    make("button", { type: "button", click: () => { closeMenu(); act(); } }, text));
+  const buttons = choices.map(([text, act, key]) => make("button", {
+    type: "button", "data-key": key || undefined, "aria-keyshortcuts": key || undefined, click: () => { closeMenu(); act(); },
+  }, text, key ? make("kbd", { "aria-hidden": "true" }, key) : ""));
   menu.replaceChildren(make("p", { dir: "auto" }, title), make("div", { class: "row" }, ...buttons));
   menu.hidden = false;
   const box = anchor.getBoundingClientRect();
@@ -28,8 +29,15 @@ menu.addEventListener("keydown", (event) => {
   const buttons = [...menu.querySelectorAll("button")];
   const at = buttons.indexOf(document.activeElement);
   const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+  // A digit is the key of a label; a letter goes to the next choice that begins with it.
+  const keyed = buttons.find((button) => button.dataset.key === event.key);
+  const next = [...buttons.slice(at + 1), ...buttons].find((button) =>
+    button.textContent.toLowerCase().startsWith(event.key.toLowerCase()));
+  if (event.ctrlKey || event.altKey || event.metaKey) return;
   if (event.key === "Escape") closeMenu();
+  else if (keyed) keyed.click();
   else if (step) buttons[(at + step + buttons.length) % buttons.length].focus();
+  else if (event.key.length === 1 && event.key !== " " && next) next.focus();
   else return;
   event.preventDefault();
 });

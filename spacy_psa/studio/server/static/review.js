@@ -1,7 +1,7 @@
 // The page of the view "Review": probable errors, one by one.
 
 import { ask } from "./api.js";
-import { hue, make, nested, percent } from "./dom.js";
+import { colour, make, nested, percent } from "./dom.js";
 import { showViews } from "./views.js";
 
 const KINDS = {
@@ -18,7 +18,7 @@ function marked(spans) {
     return [word.trimEnd(), word.slice(word.trimEnd().length)];
   };
   return nested(spans, row.first, row.first + row.words.length, token, (span, inside, depth) =>
-    make("span", { class: "span required", "--hue": hue(span[2]), "--p": 1, "--depth": depth },
+    make("span", { class: "span required", "--mark": colour(span[2]), "--p": 1, "--depth": depth },
       ...inside, make("span", { class: "name" }, span[2])));
 }
 

@@ -17,7 +17,7 @@ async function follow(send, onTaken) {
   clearTimeout(timer);
   try {
     const status = await send();
-    if (show(status)) timer = setTimeout(follow, 700, () => ask("api/annotation/teach"), onTaken);
+    if (show(status)) timer = setTimeout(follow, 700, () => ask("api/annotation/teach", undefined, { quiet: true }), onTaken);
     else if (status.state === "taken") onTaken();
   } catch (error) {
     show({ state: "failed", message: error.message });

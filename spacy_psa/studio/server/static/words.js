@@ -1,17 +1,17 @@
 // The words of a sentence with its spans or tags, and the selection of words.
 
-import { hue, make, nested, percent } from "./dom.js";
+import { colour, make, nested, percent } from "./dom.js";
 
 const asWord = (element) => element?.closest?.(".word");
 
-// `view`: {tokens, start, items, before, entropies, required, onSpan(item, element, word), onWords(first, last, element)}
+// `view`: {tokens, start, items, before, sure, required, onSpan(item, element, word), onWords(first, last, element)}
 export function words(view) {
-  const { tokens, start, items, entropies } = view;
+  const { tokens, start, items, sure } = view;
   const box = make("div", { class: "words", dir: "auto", role: "group", "aria-label": "Words" });
   const nodes = tokens.map(([text], i) => make("span", {
     class: "word", tabindex: i ? "-1" : "0", "data-i": i,
-    "--doubt": Math.min(1, entropies[i] / 1.5),
-    title: `${entropies[i].toFixed(2)} bits`,
+    "--doubt": Math.min(1, 2 * (1 - sure[i])),
+    title: `${percent(sure[i])} sure`,
   }, text));
   const owners = new Map();
   const { parts, depth } = nested(items, start, start + tokens.length, (i) => [nodes[i - start], tokens[i - start][1]],
@@ -38,7 +38,7 @@ function spanNode(view, item, parts, depth) {
   const node = make("span", {
     class: `span${known ? " required" : ""}${view.tags ? " tagged" : ""}`,
     role: "button", tabindex: view.tags ? "-1" : "0",
-    "--hue": hue(label), "--p": p, "--depth": depth,
+    "--mark": colour(label), "--p": p, "--depth": depth,
     "aria-label": `${parts.map((part) => part.textContent ?? part).join("")}, ${label}, ${percent(p)}`,
   }, view.tags ? make("span", {}, ...parts) : "", ...(view.tags ? [] : parts),
   make("span", { class: "name" }, ...children));

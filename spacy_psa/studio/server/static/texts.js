@@ -1,0 +1,56 @@
+// The list of texts: a search, a filter, and a page of texts at a time.
+
+import { ask } from "./api.js";
+import { make } from "./dom.js";
+
+const at = (id) => document.getElementById(id);
+const state = { annotator: () => "", visit: () => {}, shown: null, first: 0, total: 0, turn: 0 };
+const MARKS = { done: "✓", skipped: "↷" };
+
+function row({ text, words, state: how, flagged, comments }) {
+  const marks = [MARKS[how], flagged ? "⚑" : "", comments ? "✎" : ""].filter(Boolean).join(" ");
+  const said = [`Text ${text}`, how, flagged ? "flagged" : "", comments ? "with comments" : ""].filter(Boolean).join(", ");
+  return make("li", {}, make("button", {
+    type: "button", "data-text": text, "aria-current": text === state.shown ? "true" : undefined,
+    "aria-label": `${said}: ${words}`, dir: "auto", click: () => state.visit(text),
+  }, make("span", { class: "hint", "aria-hidden": "true" }, `${text} ${marks} `), words));
+}
+
+// Answers of older questions come too late and are not shown.
+export async function listTexts() {
+  if (!state.annotator() || !at("list").open) return;
+  const turn = state.turn += 1;
+  const body = { annotator: state.annotator(), search: at("search").value, filter: at("filter").value, first: state.first };
+  const { total, first, rows } = await ask("api/annotation/texts", body, { quiet: true });
+  if (turn !== state.turn) return;
+  state.total = total;
+  at("texts").replaceChildren(...rows.map(row));
+  at("found").textContent = total ? `${first + 1} to ${first + rows.length} of ${total}` : "There are none.";
+  at("earlier").disabled = !first;
+  at("later").disabled = first + rows.length >= total;
+}
+
+export function markShown(number) {
+  state.shown = number;
+  for (const node of at("texts").querySelectorAll("button")) {
+    if (Number(node.dataset.text) === number) node.setAttribute("aria-current", "true");
+    else node.removeAttribute("aria-current");
+  }
+}
+
+// `visit(number)` shows a text.
+export function startTexts(annotator, visit, fail) {
+  Object.assign(state, { annotator, visit });
+  let timer = 0;
+  const list = () => {
+    at("texts").setAttribute("aria-busy", "true");
+    listTexts().catch(fail).finally(() => at("texts").removeAttribute("aria-busy"));
+  };
+  const again = () => { state.first = 0; clearTimeout(timer); timer = setTimeout(list, 80); };
+  const turn = (by) => { state.first = Math.max(0, state.first + by); list(); };
+  at("search").addEventListener("input", again);
+  at("filter").addEventListener("change", again);
+  at("list").addEventListener("toggle", list);
+  at("earlier").addEventListener("click", () => turn(-50));
+  at("later").addEventListener("click", () => turn(50));
+}
