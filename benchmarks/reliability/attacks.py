@@ -142,15 +142,15 @@ def decisions(folder: Path, kills: int, draw: random.Random) -> dict[str, Any]:
     with open_store(path) as store:
         store.add([(text, {})])
         save(store)
-    found: dict[str, Any] = {"killed": killed(path, kills, draw)}
+    figures: dict[str, Any] = {"killed": killed(path, kills, draw)}
     for name, before in {"full disk": fill_disk, "locked": lock, "protected": protect}.items():
-        found[name] = refused(path, before)
+        figures[name] = refused(path, before)
     os.truncate(path, path.stat().st_size // 2)
     try:
-        found["cut off"] = {"error": "none", "saved": saved(path)}
+        figures["cut off"] = {"error": "none", "saved": saved(path)}
     except InputError as error:
-        found["cut off"] = {"error": str(error).replace(f"{path}: ", "")}
-    return found
+        figures["cut off"] = {"error": str(error).replace(f"{path}: ", "")}
+    return figures
 
 
 def ask(address: str, text: str) -> float:
@@ -232,8 +232,8 @@ LINES: dict[str, Callable[[int], str]] = {
 
 
 def lines(folder: Path) -> dict[str, dict[str, float]]:
-    """The seconds of processor time that readers take for a file of one long line."""
-    found: dict[str, dict[str, float]] = {}
+    """The seconds of processor time of the readers for a file of one long line."""
+    figures: dict[str, dict[str, float]] = {}
     for name, make in LINES.items():
         for size in (1000, *SIZES):  # the first reads it once without taking the time
             path = folder / f"{size} {name}"
@@ -245,8 +245,8 @@ def lines(folder: Path) -> dict[str, dict[str, float]]:
             else:
                 assert read_own_file(path, spacy.blank("en"))[0]
             if size in SIZES:
-                found.setdefault(name, {})[str(size)] = round(time.process_time() - start, 3)
-    return found
+                figures.setdefault(name, {})[str(size)] = round(time.process_time() - start, 3)
+    return figures
 
 
 def main() -> None:
@@ -256,21 +256,21 @@ def main() -> None:
     options.add_argument("--requests", type=int, default=10_000, help="requests (10,000)")
     options.add_argument("--seed", type=int, default=0)
     given = options.parse_args()
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     with TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)
-        found["decisions"] = decisions(folder, given.kills, random.Random(given.seed))
-        print(json.dumps(found, indent=1), flush=True)
-        found["lines"] = lines(folder)
-        found["swapped"] = swapped(folder)
+        figures["decisions"] = decisions(folder, given.kills, random.Random(given.seed))
+        print(json.dumps(figures, indent=1), flush=True)
+        figures["lines"] = lines(folder)
+        figures["swapped"] = swapped(folder)
         blank = folder / "blank"
         spacy.blank("en").to_disk(blank)
-        found["slow"] = slow(str(blank), given.clients)
-        print(json.dumps(found, indent=1), flush=True)
-        found["requests"] = requests(str(blank), given.requests)
-    print(json.dumps(found, indent=1))
-    write_record(given.out, "reliability", found, seed=given.seed)
+        figures["slow"] = slow(str(blank), given.clients)
+        print(json.dumps(figures, indent=1), flush=True)
+        figures["requests"] = requests(str(blank), given.requests)
+    print(json.dumps(figures, indent=1))
+    write_record(given.out, "reliability", figures, seed=given.seed)
 
 
 if __name__ == "__main__":

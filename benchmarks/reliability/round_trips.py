@@ -51,23 +51,23 @@ def measure(family: str, files: list[Path]) -> dict[str, Any]:
                 counts["differing"] += again != [content(doc)]
         except InputError as error:
             errors[path.name] = str(error).replace(str(path), path.name)
-    found = {name: counts[name] for name in ("trees", "words", "constituents", "differing")}
+    figures = {name: counts[name] for name in ("trees", "words", "constituents", "differing")}
     kinds = dict(repairs.most_common())
     origin = {"family": family, "files": len(files), "md5": digest.hexdigest()}
-    return {**origin, **found, "repairs": kinds, "errors": errors}
+    return {**origin, **figures, "repairs": kinds, "errors": errors}
 
 
 def main() -> None:
     options = script_parser(globals(), "OUT.json")
     options.add_argument("folders", nargs="+", metavar="FAMILY=FOLDER")
     given = options.parse_args()
-    found = {}
+    figures = {}
     for each in given.folders:
         family, _, folder = each.partition("=")
         files = sorted(path for path in Path(folder).rglob("*") if path.suffix in OTHER_ENDINGS[0])
-        found[Path(folder).name] = measure(family, files)
-        print(Path(folder).name, found[Path(folder).name], flush=True)
-    write_record(given.out, "reliability", {"treebanks": found})
+        figures[Path(folder).name] = measure(family, files)
+        print(Path(folder).name, figures[Path(folder).name], flush=True)
+    write_record(given.out, "reliability", {"treebanks": figures})
 
 
 if __name__ == "__main__":
