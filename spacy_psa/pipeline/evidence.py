@@ -205,6 +205,18 @@ def check_groups(*keys: str | None, written: str | None = None) -> None:
         raise SettingError("required_spans_key", required, advice)
 
 
+def check_other_group(setting: str, key: str | None, written: str) -> None:
+    """Check that a component reads a span group that it does not write.
+
+    Raises:
+        SettingError: if it is empty, or the group that the component writes.
+    """
+    if key == "":
+        raise SettingError(setting, key, "it must be the name of a span group")
+    if key == written:
+        raise SettingError(setting, key, "it must be another group than spans_key")
+
+
 def check_consistent(
     name: str,
     doc: Doc,

@@ -1,6 +1,6 @@
 """The spans of a sentence that a model scores, and what is known of them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import isqrt
 from typing import NamedTuple
 
@@ -92,6 +92,7 @@ def translate(
     bounds: Bounds,
     labels: Sequence[str],
     longest: int | None,
+    only: Collection[tuple[int, int]] | None = None,
 ) -> list[Known]:
     """Translate the evidence on a doc, for each sentence.
 
@@ -104,9 +105,12 @@ def translate(
         bounds: the sentences of the doc.
         labels: the labels of the distribution.
         longest: the most tokens of a span; None for no limit.
+        only: the first token, and the token after the last one, of the spans of the doc that are
+            possible without being required; None for all.
     """
     space = doc.to_array("IS_SPACE").astype(bool)
-    if evidence.is_empty and not kept and not space.any():
+    free = not kept and only is None
+    if evidence.is_empty and free and not space.any():
         return [Known()] * len(bounds)
     known = []
     for first, last in bounds:
@@ -119,12 +123,14 @@ def translate(
         ]
         forbidden = [(s, e, holding(label, labels)) for s, e, label in own.forbidden]
         near = [(s - first, e - first) for s, e, _ in kept if s < last and first < e]
-        if not near and not own.allowed and not space[first:last].any():
+        if not near and only is None and not own.allowed and not space[first:last].any():
             known.append(Known(required, forbidden))
             continue
         start, end = places(last - first, longest)
         edges = space[first:last]
         legal = ~(edges[start] | edges[end - 1])
+        if only is not None:
+            legal &= [span in only for span in zip(start + first, end + first)]
         for s, e, _ in required:
             legal |= (start == s) & (end == e)
         for s, e in near:

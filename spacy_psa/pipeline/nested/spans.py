@@ -34,6 +34,7 @@ from spacy_psa.pipeline.evidence import (
     Node,
     check_consistent,
     check_groups,
+    check_other_group,
     cross,
     overlap,
 )
@@ -119,6 +120,9 @@ class NestedSpanLabeler(StructuredPipe):
             be incomplete: training sums over all spans that touch them. None for none.
         incorrect_spans_key: the key of `reference.spans` with spans that are known to be wrong;
             training lowers the probability of the analyses that have one of them. None for none.
+        constituents_key: the key of `doc.spans` with the trees of a `constituency_parser` before
+            this component: only their constituents can be predicted, and spans that are evidence.
+            None for all spans. A doc without this group can have all spans.
         label_smoothing: the share of the loss that is the cross entropy with the uniform
             distribution over all analyses, from 0 to 1; see `ChainLabeler`.
         batch_spans: number of spans that go through the model together in prediction, of those
@@ -179,6 +183,7 @@ class NestedSpanLabeler(StructuredPipe):
         threshold: float = 0.5,
         missing_spans_key: str | None = None,
         incorrect_spans_key: str | None = None,
+        constituents_key: str | None = None,
         label_smoothing: float = 0.0,
         batch_spans: int = 100_000,
         reduction: Reduction = "mean",
@@ -195,7 +200,9 @@ class NestedSpanLabeler(StructuredPipe):
             check_rates(label_smoothing=label_smoothing)
             check_sizes(batch_spans=batch_spans)
             check_groups(self.required_spans_key, self.forbidden_spans_key, written=spans_key)
+            check_other_group("constituents_key", constituents_key, spans_key)
         self.store = NestedStore(spans_key, missing_spans_key, incorrect_spans_key)
+        self.constituents_key = constituents_key
         self._label_smoothing = label_smoothing
         self.calibrated = Calibrated(self)
         self._reduction = reduction
@@ -413,7 +420,11 @@ class NestedSpanLabeler(StructuredPipe):
     def _translated(self, doc: Doc, evidence: Evidence, bounds: Bounds) -> list[Known]:
         kept = [(span.start, span.end, span.label_) for span in self._held(doc)]
         kept = [] if self._layers == "label" else kept
-        return translate(doc, evidence, kept, bounds, self.labels, self._longest)
+        only = None
+        if (self.constituents_key or "") in doc.spans:
+            trees = spans_now(doc, self.constituents_key or "")
+            only = {(node.start, node.end) for node in trees}
+        return translate(doc, evidence, kept, bounds, self.labels, self._longest, only)
 
     # Training
 

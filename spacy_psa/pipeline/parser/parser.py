@@ -27,6 +27,7 @@ from spacy_psa.pipeline.evidence import (
     Labels,
     check_consistent,
     check_groups,
+    check_other_group,
     cross,
 )
 from spacy_psa.pipeline.inference import Batch, Inference
@@ -68,7 +69,7 @@ from spacy_psa.pipeline.parser.plan import SeenQuotes, doc_of_words, seen_docs
 from spacy_psa.pipeline.parser.sentence_tree import in_order
 from spacy_psa.pipeline.parser.trees import NoTrees, ParsedSentence, TreeBatch, TreeSentence
 from spacy_psa.pipeline.settings import Setting, check_switch, component_factory
-from spacy_psa.pipeline.written import is_noted, note
+from spacy_psa.pipeline.written import is_noted, note, spans_now
 from spacy_psa.ragged import batches_by_size
 from spacy_psa.sentences import Bounds, SplitDocs, split_sentences
 from spacy_psa.structs.tree import SpanTree
@@ -139,6 +140,8 @@ class ConstituencyParser(StructuredPipe):
         spans_key: the span group of the constituents, in docs to parse and in training data. Each
             of several parsers in a pipeline needs its own; the functions of
             `spacy_psa.pipeline.parser.extensions` read them.
+        mentions_key: the key of `doc.spans` with entities, as `crf_spans` writes them: each is a
+            constituent, with any label. None for no such spans.
         quotes: "treebank" shows the encoder `` and '' for the quotation marks of text, if the
             training data has these; "as_they_are" changes nothing. It is not possible if the model
             listens to another component.
@@ -192,6 +195,7 @@ class ConstituencyParser(StructuredPipe):
         decode: Decode = "cky",
         overwrite_tags: bool = True,
         spans_key: str = KEY,
+        mentions_key: str | None = None,
         quotes: SeenQuotes = "as_they_are",
         **settings: Any,
     ):
@@ -208,11 +212,13 @@ class ConstituencyParser(StructuredPipe):
             check_amounts(tag_weight=tag_weight)
             keys = self.required_spans_key, self.forbidden_spans_key
             check_groups(*keys, written=spans_key)
+            check_other_group("mentions_key", mentions_key, spans_key)
         self.decode = decode
         self.overwrite_tags = overwrite_tags
         self.max_length = max_length
         self.batch_spans = batch_spans
         self.spans_key = spans_key
+        self.mentions_key = mentions_key
         self._quotes: SeenQuotes = quotes
         self._loss = loss
         self._tag_weight = tag_weight
@@ -487,18 +493,21 @@ class ConstituencyParser(StructuredPipe):
         return [span for span in spans if not is_noted(self.spans_key, span)]
 
     def _on_doc(self, doc: Doc, bounds: Bounds) -> Evidence:
-        """Read the constituents on a doc as evidence, unary chains joined.
+        """Read the constituents and the mentions on a doc as evidence, unary chains joined.
 
         Raises:
             InputError: if a constituent crosses the end of its sentence or another one, or if its
                 label holds a blank or a bracket.
         """
-        given = self._held(doc)
-        if not given:
-            return NOTHING
-        return Evidence(
-            chains_of(doc, bounds, given, "remove one of them, or set overwrite = true")
-        )
+        evidence = NOTHING
+        if given := self._held(doc):
+            remedy = "remove one of them, or set overwrite = true"
+            evidence = Evidence(chains_of(doc, bounds, given, remedy))
+        if (self.mentions_key or "") in doc.spans:
+            mentions = spans_now(doc, self.mentions_key or "")
+            places = [(span.start, span.end) for span in mentions]
+            evidence = evidence.joined(self._read_evidence(doc, places))
+        return evidence
 
     def _read_evidence(
         self,
