@@ -2,14 +2,14 @@
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy
 import torch
 from numpy.typing import NDArray
 from spacy.tokens import Doc
 from spacy.training import Example
-from thinc.api import Model, xp2torch
+from thinc.api import xp2torch
 from thinc.types import Floats2d
 from torch import Tensor
 from torch.nn import functional as F
@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from spacy_psa.bridge.layers import differentiate, join_rows
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.parser.chart import span_count, span_tree
-from spacy_psa.pipeline.parser.constituents import KEY, Sentence, gold_trees, named, word_sentences
+from spacy_psa.pipeline.parser.constituents import Sentence, gold_trees, named, word_sentences
 from spacy_psa.structs.cross_entropy import cross_entropy
 from spacy_psa.structs.span_cells import Tree
 
@@ -64,33 +64,32 @@ def find_tags(examples: Iterable[Example]) -> list[str]:
     return sorted({t.tag_ for eg in examples for t in eg.reference if t.tag_ and t.text.strip()})
 
 
-def read_gold(
-    examples: Iterable[Example],
-    labels: Sequence[str],
-    tags: Sequence[str],
-    max_length: int,
-    name: str,
-    key: str = KEY,
-    without_trees: bool = False,
-) -> Gold:
-    """Read the gold trees of a batch, and its gold tags if the parser predicts tags.
+def read_gold(pipe: Any, examples: Sequence[Example]) -> Gold:
+    """Read the gold trees of a batch, its gold tags if the parser has a tag head, and its teacher.
 
     A sentence of more than `max_length` tokens, or one that is not the same in the reference, has
     no tree, with a warning.
 
     Args:
+        pipe: the `ConstituencyParser`; its `labels[i]` has the number i + 1 in a tree.
         examples: predicted docs with their references.
-        labels: the labels; `labels[i]` has the number i + 1 in a tree.
-        tags: the tags; empty if the parser predicts none.
-        max_length: the largest number of tokens of a sentence.
-        name: the name of the component, for messages.
-        key: the span group of the trees.
-        without_trees: whether the parser also learns from sentences without trees, by a teacher.
 
     Raises:
-        InputError: if a label or a tag is not known, or as `gold_trees` does.
+        InputError: if a label or a tag is not known, if a teacher has other sentences, or as
+            `gold_trees` does.
     """
-    number = {label: i for i, label in enumerate(labels, 1)}
+    gold = _read(pipe, examples)
+    if pipe._whole:
+        gold = gold._replace(whole=_read(pipe, pipe._whole))
+    if pipe._teacher is None:
+        return gold
+    taught = pipe._teacher.potentials(eg.predicted for eg in examples)
+    return _with_teacher(gold, [array for own in taught for array in own], pipe.name)
+
+
+def _read(pipe: Any, examples: Iterable[Example]) -> Gold:
+    name, max_length, key, tags = pipe.name, pipe.max_length, pipe.spans_key, pipe.tags
+    number = {label: i for i, label in enumerate(pipe.labels, 1)}
     tag_number = {tag: i for i, tag in enumerate(tags)}
     gold = Gold([], [], [], [])
     for eg in examples:
@@ -106,7 +105,7 @@ def read_gold(
             tree = [(start, end, number[label]) for start, end, label in nodes or ()]
             gold.sentences.append(sentence)
             gold.trees.append(tree or None)
-            learned = tree or (without_trees and not too_long(sentence, max_length))
+            learned = tree or (pipe._teacher and not too_long(sentence, max_length))
             gold.sizes.append(span_count(sentence) if learned else 0)
         if tags:
             gold.tags.extend(_tags(eg, sentences, tag_number, name))
@@ -140,7 +139,7 @@ def _tags(
     return by_sentence
 
 
-def with_teacher(gold: Gold, taught: Sequence[Floats2d], name: str) -> Gold:
+def _with_teacher(gold: Gold, taught: Sequence[Floats2d], name: str) -> Gold:
     """Add a teacher's scores of the sentences, in their order; see `Gold.taught`.
 
     Raises:
@@ -186,14 +185,7 @@ def warn_of_length(name: str, doc: Doc, sentence: Sentence, max_length: int, fat
 
 
 def parser_loss(
-    model: Model,
-    batch: Sequence[int],
-    gold: Gold,
-    scores: list[Floats2d],
-    *,
-    margin: bool,
-    tag_weight: float,
-    teacher_weight: float = 0.0,
+    pipe: Any, batch: Sequence[int], gold: Gold, scores: list[Floats2d]
 ) -> tuple[float, list[Floats2d]]:
     """Compute the share of some sentences in the loss of a batch, and its gradient.
 
@@ -203,29 +195,27 @@ def parser_loss(
     mean over tokens.
 
     Args:
-        model: the model of the parser.
+        pipe: the `ConstituencyParser`.
         batch: the numbers of the sentences.
         gold: the trees and tags of the whole batch.
         scores: the scores of the spans of each sentence, then those of its tags.
-        margin: whether the loss of a tree is the hinge loss.
-        tag_weight: weight of the tags' loss.
-        teacher_weight: share of the teacher, if there is one, in the loss of a tree.
 
     Returns:
         The share, and its gradient with respect to each array of `scores`.
     """
+    model, tag_weight = pipe.model, pipe._tag_weight
 
     def of_trees(flat: Tensor) -> Tensor:
         sentences = [gold.sentences[i] for i in batch]
         dist = span_tree(flat, sentences)
         trees = [gold.trees[i] or [(0, len(s.words), 1)] for i, s in zip(batch, sentences)]
-        losses = dist.hinge(trees) if margin else -dist.log_prob(trees)
+        losses = dist.hinge(trees) if pipe.ranks_only else -dist.log_prob(trees)
         if gold.taught:
             arrays, empty = [gold.taught[i] for i in batch], model.ops.xp.zeros_like
             taught = [a if len(a) else empty(own) for a, own in zip(arrays, scores)]
             teacher = span_tree(xp2torch(join_rows(model.ops.xp, taught)), sentences)
             known = torch.tensor([gold.trees[i] is not None for i in batch]).to(losses)
-            share = torch.tensor([teacher_weight * (len(a) > 0) for a in arrays]).to(losses)
+            share = torch.tensor([pipe._teacher_weight * (len(a) > 0) for a in arrays]).to(losses)
             losses = (1 - share) * known * losses + share * cross_entropy(teacher, dist)
         return losses.sum() / gold.learned
 

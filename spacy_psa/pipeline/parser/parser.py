@@ -3,7 +3,7 @@
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy
 from spacy.language import Language
@@ -32,14 +32,10 @@ from spacy_psa.pipeline.evidence import (
 )
 from spacy_psa.pipeline.inference import Batch, Inference
 from spacy_psa.pipeline.parser.chart import (
-    Constituent,
     Constraints,
     Known,
-    chart_constituents,
     check_kept,
     constrain,
-    label_parts,
-    label_shares,
     span_count,
     span_tree,
     trimmed,
@@ -55,15 +51,14 @@ from spacy_psa.pipeline.parser.constituents import (
     single_labels,
     word_sentences,
 )
+from spacy_psa.pipeline.parser.decoding import Decode, Parse, flat_parse, joined, parses
 from spacy_psa.pipeline.parser.extensions import parse_trees, register_extensions
 from spacy_psa.pipeline.parser.gold import (
-    Gold,
     find_tags,
     parser_loss,
     read_gold,
     too_long,
     warn_of_length,
-    with_teacher,
 )
 from spacy_psa.pipeline.parser.plan import SeenQuotes, doc_of_words, seen_docs
 from spacy_psa.pipeline.parser.sentence_tree import in_order
@@ -73,22 +68,11 @@ from spacy_psa.pipeline.written import is_noted, note, spans_now
 from spacy_psa.ragged import batches_by_size
 from spacy_psa.sentences import Bounds, SplitDocs, split_sentences
 from spacy_psa.structs.tree import SpanTree
-from spacy_psa.structs.tree_f1 import best_expected_f1
 
 if TYPE_CHECKING:
     from nltk import Tree as NltkTree
 
-Decode = Literal["cky", "mbr"]
 Loss = Literal["max_margin", "log_likelihood"]
-
-
-class Parse(NamedTuple):
-    """The prediction for a doc."""
-
-    constituents: list[Constituent]
-    """The constituents of the best trees of its sentences, in preorder."""
-    tags: dict[int, str]
-    """The tag of each word, by the number of its token; empty if there is no tag head."""
 
 
 class ConstituencyParser(StructuredPipe):
@@ -332,40 +316,15 @@ class ConstituencyParser(StructuredPipe):
         """
         inference = Inference(self, docs)
         found = zip(inference.answers(self._parses), inference.known, strict=True)
-        parses = [parse or self._unparsed(known) for parse, known in found]
-        return [
-            Parse(
-                [c for own, _ in parts for c in own],
-                {i: t for _, own in parts for i, t in own.items()},
-            )
-            for parts in inference.by_doc(parses)
-        ]
+        parts = [parse or flat_parse(known, self.labels) for parse, known in found]
+        return list(map(joined, inference.by_doc(parts)))
 
     def _parses(self, batch: Batch) -> Iterator[Parse]:
-        """Predict the tree of each sentence of a batch, by the setting `decode`."""
-        if self.decode == "cky":
-            trees = batch.dist.argmax
-        else:
+        if self.decode == "mbr":
             self._warn_of_margin("decode = 'mbr'")
-            trees = best_expected_f1(batch.dist, label_parts(self.labels))[0]
-        shares: list[Any] = [None] * len(trees)
         if self.confidence:
             self._warn_of_margin("confidence")
-            shares = label_shares(batch.dist, trees)
-        tags = map(self._tags, batch.tags, batch.known) if batch.tags else [{} for _ in trees]
-        for tree, share, own, known in zip(trees, shares, tags, batch.known, strict=True):
-            sentence, (_, _, kept) = known
-            yield Parse(chart_constituents(tree, self.labels, sentence, share, kept), own)
-
-    def _unparsed(self, known: Known) -> Parse:
-        """Put the first label over all words of a sentence that is too long."""
-        sentence, constraints = known
-        words = len(sentence.words)
-        if not words:
-            return Parse([], {})
-        given = {place: chain for place, chain in constraints.required if chain}
-        given |= constraints.kept
-        return Parse(chart_constituents([(0, words, 1)], self.labels, sentence, None, given), {})
+        return parses(batch, self.labels, self.tags, self.decode, self.confidence)
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[Parse]) -> None:
         """Write the predictions of `predict`, with the evidence that is in them, to the docs.
@@ -415,17 +374,17 @@ class ConstituencyParser(StructuredPipe):
 
     def _sentence_analyses(self, inference: Inference) -> list[SentenceAnalyses | None]:
         self._warn_of_margin("analyses")
-        none = cast(Floats2d, numpy.zeros((0, len(self.labels)), dtype="float32"))
-        found = super()._sentence_analyses(inference)
-        return [
-            part
-            or (
-                TreeSentence(NoTrees(self), 0, none, known, known.sentence[:2])
-                if known.sentence.end > known.sentence.start
-                else None
-            )
-            for part, known in zip(found, inference.known, strict=True)
-        ]
+        analyses = list(super()._sentence_analyses(inference))
+        for i, known in enumerate(inference.known):
+            start, end, _ = known.sentence
+            if analyses[i] is None and start < end:
+                analyses[i] = TreeSentence(NoTrees(self), 0, self._no_scores, known, (start, end))
+        return analyses
+
+    @property
+    def _no_scores(self) -> Floats2d:
+        """The scores of a sentence that is not parsed."""
+        return cast(Floats2d, numpy.zeros((0, len(self.labels)), dtype="float32"))
 
     def _joined(self, doc: Doc, parts: list[list[ParsedSentence]]) -> "list[NltkTree]":
         return [
@@ -459,15 +418,8 @@ class ConstituencyParser(StructuredPipe):
 
     def _potentials(self, docs: list[Doc]) -> list[list[Floats2d]]:
         inference = Inference(self, docs)
-        none = cast(Floats2d, numpy.zeros((0, len(self.labels)), dtype="float32"))
         scores = inference.answers(lambda batch: batch.scores)
-        return inference.by_doc(none if array is None else array for array in scores)
-
-    def _tags(self, scores: Floats2d, known: Known) -> dict[int, str]:
-        """Find the best tag of each word, by the number of its token."""
-        sentence = known.sentence
-        best = cast(Any, scores).argmax(1)[sentence.words - sentence.start].tolist()
-        return {i: self.tags[number] for i, number in zip(sentence.words.tolist(), best)}
+        return inference.by_doc(self._no_scores if array is None else array for array in scores)
 
     def _warn_of_margin(self, asked: str) -> None:
         """Warn once that scores trained with a margin are not log probabilities."""
@@ -537,11 +489,11 @@ class ConstituencyParser(StructuredPipe):
         if listens(self.model):
             return super()._accumulate(examples)
         parts = split_sentences(seen_docs((eg.predicted for eg in examples), self._quotes))
-        gold = self._gold(examples)
+        gold = read_gold(self, examples)
         loss = 0.0
         for batch in batches_by_size(gold.sizes, self.batch_spans):
             scores, backprop = self.model.begin_update(parts.chosen(batch))
-            share, d_scores = self._loss_of(batch, gold, scores)
+            share, d_scores = parser_loss(self, batch, gold, scores)
             backprop(d_scores)
             loss += share
         return loss
@@ -562,42 +514,17 @@ class ConstituencyParser(StructuredPipe):
             The loss, and its gradient with respect to each array of `scores`; it is zero for
             sentences without trees.
         """
-        gold = self._gold(list(examples))
+        gold = read_gold(self, list(examples))
         gradients = [self.model.ops.xp.zeros_like(array) for array in scores]
         loss = 0.0
         for batch in batches_by_size(gold.sizes, self.batch_spans):
             of_tags = [len(gold.sentences) + i for i in batch] if gold.tags else []
             places = [*batch, *of_tags]
-            share, d_scores = self._loss_of(batch, gold, [scores[i] for i in places])
+            share, d_scores = parser_loss(self, batch, gold, [scores[i] for i in places])
             loss += share
             for i, gradient in zip(places, d_scores, strict=True):
                 gradients[i] = gradient
         return loss, gradients
-
-    def _loss_of(
-        self, batch: list[int], gold: Gold, scores: list[Floats2d]
-    ) -> tuple[float, list[Floats2d]]:
-        return parser_loss(
-            self.model,
-            batch,
-            gold,
-            scores,
-            margin=self.ranks_only,
-            tag_weight=self._tag_weight,
-            teacher_weight=self._teacher_weight,
-        )
-
-    def _gold(self, examples: list[Example]) -> Gold:
-        settings = self.labels, self.tags, self.max_length, self.name, self.spans_key
-        teacher = self._teacher
-        gold = read_gold(examples, *settings, without_trees=teacher is not None)
-        if self._whole:
-            whole = read_gold(self._whole, *settings, without_trees=teacher is not None)
-            gold = gold._replace(whole=whole)
-        if teacher is None:
-            return gold
-        scores = teacher.potentials(eg.predicted for eg in examples)
-        return with_teacher(gold, [array for own in scores for array in own], self.name)
 
     def score(self, examples: Iterable[Example], **settings: Any) -> dict[str, Any]:
         """Score predicted docs by the component's scorer, which gets `spans_key`.
