@@ -18,7 +18,7 @@ SECTIONS = [
         "Components of a chain",
         "`crf_ner`, `crf_chunker` and `crf_tagger` also have these.",
         {
-            "pipeline.chain.labeler.ChainLabeler": "tags scheme temperature calibrated rehearse",
+            "pipeline.chain.labeler.ChainLabeler": "tags scheme temperature rehearse",
             "pipeline.coverage.Calibrated": "coverage recall counts",
             "pipeline.chain.spans.SpanLabeler": "prediction_sets",
             "pipeline.chain.redaction.shown_spans": "",

@@ -100,7 +100,7 @@ def calibrate(
             name: Likelihood(component, with_upstream(nlp, component.name, examples))
             for name, examples in data.items()
         }
-        promised = component.calibrated.found
+        promised = component.calibrated.names
         before = component.temperature, component.decode
         fitted = fit_temperature(likelihoods["dev"]) if temperature is None else temperature
         after = fitted, component.decode if decode is None else decode
@@ -117,7 +117,7 @@ def calibrate(
             draw_reliability({f"{s.when}, T = {s.temperature:.3f}": s.bins for s in last}, figure)
         record |= _figures(nlp, component, paths, data, states)
         component.confidence = writes  # the pipeline writes what it wrote before
-    return states, [name for name in promised if name not in component.calibrated.found]
+    return states, [name for name in promised if name not in component.calibrated.names]
 
 
 def calibrate_coverage(

@@ -90,7 +90,7 @@ class SentenceAnalyses:
         batch: those of its batch.
         row: its place in the batch.
         scores: the output of the model for it.
-        known: what is known of it.
+        known: the evidence on it.
         bounds: its first token in the doc, and the token after its last one.
     """
 

@@ -186,7 +186,7 @@ def _plain(value: Any) -> Any:
 
 
 class Calibrated:
-    """What `spacy-psa calibrate` found for the probabilities of a component, and saved with it.
+    """The results of `spacy-psa calibrate` for a component, which are saved with it.
 
     Args:
         pipe: a component with a `temperature`.
@@ -217,7 +217,7 @@ class Calibrated:
         return self.coverage.least
 
     @property
-    def found(self) -> list[str]:
+    def names(self) -> list[str]:
         """The names of what was calibrated, apart from the temperature."""
         return [name for name in CHECKS if name in self.pipe.cfg]
 

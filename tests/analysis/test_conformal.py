@@ -140,9 +140,9 @@ def test_coverage_is_saved_with_the_component(tagger, tmp_path):
     tagger.calibrated.coverage = Coverage(0.9, 0.02, 215)
     tagger.to_disk(tmp_path)
     other = spacy.blank("en").add_pipe("crf_tagger", config={"model": small_model()})
-    assert other.from_disk(tmp_path).coverage == Coverage(0.9, 0.02, 215)
+    assert other.from_disk(tmp_path).calibrated.coverage == Coverage(0.9, 0.02, 215)
     tagger.calibrated.coverage = None
-    assert other.from_bytes(tagger.to_bytes()).coverage is None
+    assert other.from_bytes(tagger.to_bytes()).calibrated.coverage is None
 
 
 def test_without_coverage_there_are_no_sets(tagger):

@@ -177,7 +177,7 @@ def test_variables_and_settings_of_projects_are_there(tmp_path):
         assert set(chosen) <= set(known), chosen
         values = {**known, **chosen}
         merge_config(
-            CONFIGS / values["task"] / f"{values['config']}.cfg",
+            CONFIGS / values["task"] / f"{values['config'] or 'psa'}.cfg",
             CONFIGS / "corpora" / f"{values['corpus']}.cfg",
             tmp_path / f"{number}.cfg",
             values["set"].split(),

@@ -227,7 +227,7 @@ def test_coverage_is_put_on_the_component_and_the_temperature_stays(model, dev, 
     # Its promise is about the probabilities of this temperature.
     result = run(model, dev, "--temperature", 2)
     assert result.exit_code == 0 and "find it again with --coverage" in result.stdout
-    assert spacy.load(model).get_pipe("ner").coverage is None
+    assert spacy.load(model).get_pipe("ner").calibrated.coverage is None
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_corrections_of_counts_are_put_on_the_component_and_annotate_uses_them(
     assert number["number"] == pytest.approx(per["number"])
     assert number["high"] - number["number"] == pytest.approx(per["width"])
     assert run(model, dev).exit_code == 0  # another temperature
-    assert spacy.load(model).get_pipe("ner").counts is None
+    assert spacy.load(model).get_pipe("ner").calibrated.counts is None
     written = command("annotate")(*arguments, "--counts", tmp_path / "bare.json")
     assert "not calibrated" in written.stderr
 

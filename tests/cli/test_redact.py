@@ -71,7 +71,7 @@ def test_thresholds_are_put_on_the_component_by_label_and_reported_with_their_co
     assert rows[0]["shown"] >= rows[0]["of_all"]
     result = calibrate(model, dev)  # another temperature
     assert "The recall was of other probabilities" in result.output
-    assert spacy.load(model).get_pipe("ner").recall is None
+    assert spacy.load(model).get_pipe("ner").calibrated.recall is None
 
 
 def test_target_texts_weight_the_documents(model, dev, tmp_path):
@@ -141,7 +141,7 @@ def test_a_promise_that_cannot_be_given_is_one_error_and_changes_nothing(
     model, dev, options, reason
 ):
     assert_one_error(calibrate(model, dev, *options), reason)
-    assert spacy.load(model).get_pipe("ner").recall is None
+    assert spacy.load(model).get_pipe("ner").calibrated.recall is None
 
 
 @pytest.mark.parametrize(

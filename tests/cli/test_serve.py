@@ -74,4 +74,4 @@ def test_what_the_view_compare_cannot_use_is_one_error(tmp_path):
     assert "also use --gold" in result.stderr
     result = serve(tmp_path / "model", "--gold", tmp_path / "none.spacy", "--port", 0)
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
-    assert "model: no component for entities, chunks, tags" in result.stderr
+    assert "model: no component for entities, chunks, spans, tags" in result.stderr

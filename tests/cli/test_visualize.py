@@ -111,7 +111,8 @@ def test_nested_spans_are_lines_below_the_text_with_their_probabilities(tmp_path
     (tmp_path / "in.txt").write_text(DEEP)
     assert run(tmp_path / "model", tmp_path / "in.txt", tmp_path / "out.html").exit_code == 0
     source = (tmp_path / "out.html").read_text(encoding="utf8")
-    group = nlp(DEEP).spans["sc"]
+    doc = nlp(DEEP)
+    group = doc.spans["sc"]
     assert len(group) == 5
     for span, score in zip(group, group.attrs["scores"]):
         assert f"{span.label_}\N{NO-BREAK SPACE}{score:.2f}" in source

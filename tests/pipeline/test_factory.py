@@ -33,6 +33,7 @@ WRONG = {
     "batch_tokens": "many",
     "batch_spans": "many",
     "confidence": "perhaps",
+    "constituents_key": ["a", "b"],
     "decode": "beam",
     "forbidden_spans_key": ["a", "b"],
     "incorrect_spans_key": ["a", "b"],
@@ -41,6 +42,7 @@ WRONG = {
     "loss": "squared",
     "max_grad_norm": "small",
     "max_length": "long",
+    "mentions_key": ["a", "b"],
     "missing_spans_key": ["a", "b"],
     "neg_prefix": ["!"],
     "overwrite": "perhaps",
@@ -113,6 +115,7 @@ def test_every_setting_of_a_config_reaches_the_constructor(factory, monkeypatch)
         "layers": "label",
     }
     others |= {"missing_spans_key": "parts", "suggested_spans": {"towns": 2.0}}
+    others |= {"constituents_key": "trees", "mentions_key": "names"}
     if factory == "crf_spans":
         others["decode"] = "viterbi"
     defaults = settings_of(factory)

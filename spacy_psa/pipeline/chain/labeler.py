@@ -92,7 +92,7 @@ class ChainLabeler(StructuredPipe):
             check_rates(label_smoothing=label_smoothing)
             check_sizes(batch_tokens=batch_tokens)
         self.calibrated = Calibrated(self)
-        """What `spacy-psa calibrate` found, apart from the temperature."""
+        """The results of `spacy-psa calibrate`, apart from the temperature."""
         self.batch_tokens = batch_tokens
         self._reduction = reduction
         self._label_smoothing = label_smoothing

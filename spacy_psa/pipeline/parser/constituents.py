@@ -59,12 +59,12 @@ def word_sentences(doc: Doc, bounds: Bounds | None = None) -> list[Sentence]:
     """Find the sentences of a doc and their words; some sentences may have no words.
 
     Args:
-        bounds: the `sentence_bounds` of the doc, if they are known.
+        bounds: those of the sentences; None for all `sentence_bounds` of the doc.
     """
     words = numpy.flatnonzero(numpy.diff(letters_before(doc)))
     bounds = sentence_bounds(doc) if bounds is None else bounds
-    cuts = numpy.searchsorted(words, [start for start, _ in bounds[1:]])
-    return [Sentence(*bound, part) for bound, part in zip(bounds, numpy.split(words, cuts))]
+    cuts = [numpy.searchsorted(words, bound) for bound in bounds]
+    return [Sentence(*bound, words[a:b]) for bound, (a, b) in zip(bounds, cuts)]
 
 
 def gold_trees(reference: Doc, predicted: Doc, key: str = KEY) -> list[list[Node] | None]:

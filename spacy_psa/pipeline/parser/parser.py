@@ -315,8 +315,8 @@ class ConstituencyParser(StructuredPipe):
                 doc.
         """
         inference = Inference(self, docs)
-        found = zip(inference.answers(self._parses), inference.known, strict=True)
-        parts = [parse or flat_parse(known, self.labels) for parse, known in found]
+        parses = zip(inference.answers(self._parses), inference.known, strict=True)
+        parts = [parse or flat_parse(known, self.labels) for parse, known in parses]
         return list(map(joined, inference.by_doc(parts)))
 
     def _parses(self, batch: Batch) -> Iterator[Parse]:

@@ -295,7 +295,7 @@ class Annotating:
 def _show_rules(sentences: list[Row], decided: Decided, analyses: DocAnalyses) -> None:
     """Leave only accepted spans and matches of rules in sentences, and no uncertainty.
 
-    Of matches that overlap, the longest is shown. Its probability is that of its weight alone.
+    Of matches that overlap, the longest is shown. Its probability is that of its weight only.
     """
     shown = dict.fromkeys(decided.accepted, 1.0)
     taken, rejected = set(decided.tokens), {*decided.rejected}

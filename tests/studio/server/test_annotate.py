@@ -223,7 +223,7 @@ def test_nothing_that_grows_with_a_request_is_done_in_the_event_loop(asked, monk
         watched(owner, name)
     for name in ("read_texts", "json_line", "json_bytes"):
         watched(app, name)
-    texts = {"texts": ["Ada left ."] * 3}
+    texts = {"texts": ["Ada left ."] * 3, "comment": "x" * app.SHORT}
     assert asked.client.post("/api/annotate", json=texts).status_code == 200
     assert asked.client.post("/api/analyse", json={"text": "Ada left ."}).status_code == 200
     asked.decide(1, ("accepted", 0, 2, "PER"))
