@@ -29,13 +29,15 @@ ENTRY = "spacy-psa"
 """The entry of the saved bytes that has all but the weights, as JSON."""
 
 
-def tensors(module: nn.Module) -> list[Tensor]:
-    """The parameters and buffers of a module; torch's own iterators also make their names."""
-    modules = [module]
+def tensors(module: nn.Module) -> Iterator[Tensor]:
+    """Yield the parameters and buffers of a module; torch's own iterators also make their names."""
+    modules: list[nn.Module | None] = [module]
     for each in modules:  # which grows
-        modules += [child for child in each._modules.values() if child is not None]
-    held = [t for each in modules for t in (*each._parameters.values(), *each._buffers.values())]
-    return [tensor for tensor in held if tensor is not None]
+        if each is not None:
+            for tensor in (*each._parameters.values(), *each._buffers.values()):
+                if tensor is not None:
+                    yield tensor
+            modules += each._modules.values()
 
 
 class TorchShim(Shim):
@@ -93,8 +95,8 @@ class TorchShim(Shim):
     @property
     def device(self) -> torch.device:
         """The device of the module's weights; if it has none, the device of new modules."""
-        weights = tensors(self.module)
-        return weights[0].device if weights else get_torch_default_device()
+        tensor = next(tensors(self.module), None)
+        return get_torch_default_device() if tensor is None else tensor.device
 
     def build(self, **settings: Any) -> None:
         """Make the module.
