@@ -1,17 +1,26 @@
-"""Reads nested spans from docs, and finds those that no analysis can have."""
+"""The gold spans of docs: those that an analysis can have, and their probability."""
 
-from collections.abc import Iterable
-from typing import NamedTuple
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy
+import torch
 from numpy.typing import NDArray
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
+from torch import Tensor
 
 from spacy_psa.errors import InputError
+from spacy_psa.modules.span_scorer import span_counts
 from spacy_psa.pipeline.evidence import Node, cross, overlap, shown
-from spacy_psa.pipeline.nested.places import JOIN
-from spacy_psa.sentences import Bounds
+from spacy_psa.pipeline.nested.places import JOIN, holding, parts_of, places
+from spacy_psa.sentences import Bounds, sentence_bounds
+from spacy_psa.structs.nested_spans import NestedSpans
+from spacy_psa.structs.span_cells import Tree
+
+Mask = NDArray[numpy.bool_]
 
 
 class NestedStore:
@@ -94,31 +103,123 @@ class Unfit(NamedTuple):
     """Whether it is only too long for the model."""
 
 
+class Gold(NamedTuple):
+    """The gold spans of the sentences of a batch that have tokens."""
+
+    trees: list[Tree]
+    """The spans of each sentence, with the numbers of their labels from 1."""
+    masks: list[Mask | None]
+    """(spans, L) the labels that spans may have besides the gold ones; None for no label."""
+    annotated: list[bool]
+    """Whether a token of each sentence has annotation."""
+
+
+def read_gold(pipe: Any, examples: Iterable[Example]) -> Gold:
+    """Read the gold spans of examples.
+
+    Args:
+        pipe: the `NestedSpanLabeler`.
+        examples: predicted docs with their references.
+
+    Raises:
+        InputError: if a label is not known, if a wrong span is also a gold span, or if gold spans
+            do not fit and `unfitting` is "refuse".
+    """
+    number = {label: i for i, label in enumerate(pipe.labels, 1)}
+    gold, every = Gold([], [], []), []
+    for example in examples:
+        bounds = [each for each in sentence_bounds(example.predicted) if each[0] < each[1]]
+        spans, missing = pipe.store.gold(pipe.name, example)
+        fitting, unfit = fit(pipe, example.predicted, spans, bounds)
+        every += unfit
+        wrong = pipe.store.group(example, pipe.store.incorrect_spans_key)
+        known = [label for own in fitting for *_, label in own]
+        for label in (*known, *(span.label_ for span in wrong)):
+            if label not in number:
+                raise InputError(
+                    f"{pipe.name}: the training data has the label {label!r}, which is not among "
+                    f"the labels {', '.join(pipe.labels)}: initialize with all labels"
+                )
+        _check_wrong(pipe, example, bounds, fitting, wrong)
+        gold.trees.extend([(s, e, number[label]) for s, e, label in own] for own in fitting)
+        gold.masks.extend(_mask(pipe, bound, missing, wrong) for bound in bounds)
+        gold.annotated.extend(not missing[start:end].all() for start, end in bounds)
+    judge(pipe, every)
+    return gold
+
+
+def _mask(pipe: Any, bound: tuple[int, int], missing: Mask, wrong: Sequence[Span]) -> Mask | None:
+    """Find the labels of `Gold.masks` in a sentence: those of spans that touch missing tokens."""
+    first, last = bound
+    if not missing[first:last].any():
+        return None
+    start, end = places(last - first, pipe._longest)
+    before = numpy.concatenate([[0], numpy.cumsum(missing[first:last])])
+    mask = numpy.repeat((before[end] > before[start])[:, None], len(pipe.labels), 1)
+    for span in wrong:
+        here = (start == span.start - first) & (end == span.end - first)
+        mask[here] &= [span.label_ not in parts_of(label) for label in pipe.labels]
+    return mask
+
+
+def _check_wrong(
+    pipe: Any, example: Example, bounds: Bounds, gold: list[list[Node]], wrong: Sequence[Span]
+) -> None:
+    """Check that no wrong span is a gold span."""
+    for span in wrong:
+        for (first, _), own in zip(bounds, gold, strict=True):
+            if (span.start - first, span.end - first, span.label_) in own:
+                raise InputError(
+                    f"{pipe.name}: {span.text!r} ({span.label_}) is a gold span of the "
+                    f"reference {example.reference.text[:100]!r} and also a wrong span in its "
+                    f'spans["{pipe.store.incorrect_spans_key}"]: remove one of the two'
+                )
+
+
+def log_prob_of_gold(pipe: Any, dist: NestedSpans, gold: Gold) -> Tensor:
+    """Compute the log probability of the gold spans of sentences, (B,).
+
+    Where annotation is missing, it is that of all sets that agree with the gold spans.
+    """
+    if all(mask is None for mask in gold.masks):
+        return dist.log_prob(gold.trees)
+    sizes = span_counts(dist.lengths, pipe._longest).tolist()
+    lengths = dist.lengths.tolist()
+    allowed = torch.zeros(sum(sizes), len(pipe.labels), dtype=torch.bool)
+    required = []
+    rows_of = allowed.split(sizes)
+    for rows, length, own, mask in zip(rows_of, lengths, gold.trees, gold.masks, strict=True):
+        numbers = [(s, e, [k]) for s, e, k in own]
+        if mask is not None:
+            numbers = [(s, e, holding(pipe.labels[k - 1], pipe.labels)) for s, e, k in own]
+            rows |= torch.from_numpy(mask)
+        start, end = places(length, pipe._longest)
+        for s, e, held in numbers:
+            ((row,),) = numpy.nonzero((start == s) & (end == e))
+            rows[row, [k - 1 for k in held]] = True
+        required.append(numbers)
+    return dist.constrain(allowed, required=required).log_partition - dist.log_partition
+
+
 def fit(
-    doc: Doc,
-    nodes: Iterable[Node],
-    bounds: Bounds,
-    longest: int | None,
-    *,
-    join: bool,
-    layered: bool = False,
+    pipe: Any, doc: Doc, nodes: Iterable[Node], bounds: Bounds
 ) -> tuple[list[list[Node]], list[Unfit]]:
     """Select the gold spans that one analysis can have.
 
     Of two spans that cross, the one that begins first stays. Several labels of one span become one
-    joined label.
+    joined label, or only the first one fits. With a layer for each label, only spans of the same
+    label exclude each other, if they overlap.
 
     Args:
+        pipe: the `NestedSpanLabeler`.
         doc: the doc of the spans.
         nodes: the spans.
         bounds: the sentences of the doc.
-        longest: the most tokens of a span; None for no limit.
-        join: whether the labels of a span are joined; otherwise only the first one fits.
-        layered: whether only spans of the same label exclude each other, if they overlap.
 
     Returns:
         The spans of each sentence in preorder, over its tokens, and those that do not fit.
     """
+    longest, join = pipe._longest, pipe._several_labels == "join"
     ordered = sorted(set(nodes), key=lambda node: (node[0], -node[1], node[2]))
     fitting: list[list[Node]] = [[] for _ in bounds]
     unfit = []
@@ -133,7 +234,7 @@ def fit(
             why = "go over the bounds of a sentence"
         elif longest is not None and end - start > longest:
             why = f"have more than {longest} tokens"
-        elif layered:
+        elif pipe.layers == "label":
             if any(overlap(each, node) for each in own if each[2] == label):
                 why = "overlap another span of their label"
             else:
@@ -149,3 +250,25 @@ def fit(
         if why:
             unfit.append(Unfit(why, shown(doc, (start, end, label)), "tokens" in why))
     return fitting, unfit
+
+
+def judge(pipe: Any, unfit: Sequence[Unfit]) -> None:
+    """Refuse gold spans that no analysis can have, or warn once that they are left out.
+
+    Raises:
+        InputError: if there are some, and `unfitting` is "refuse".
+    """
+    refused = [each for each in unfit if not each.limit and pipe._unfitting == "refuse"]
+    counts = Counter(each.why for each in refused or unfit)
+    what = "; ".join(f"{count} {why}" for why, count in counts.items())
+    if refused:
+        raise InputError(
+            f"{pipe.name}: no analysis has all gold spans: {what}, such as {refused[0].text}: "
+            'correct them, or set unfitting = "drop" to leave them out of training'
+        )
+    if unfit and not pipe._warned:
+        pipe._warned = True
+        warnings.warn(
+            f"{pipe.name}: gold spans are left out of training: {what}, such as {unfit[0].text}",
+            stacklevel=3,
+        )

@@ -1,14 +1,11 @@
 """`crf_spans`: nested, labelled spans by a tree CRF with latent nodes (Fu2021)."""
 
 import warnings
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Literal
 
-import numpy
 import torch
-from numpy.typing import NDArray
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.vocab import Vocab
@@ -48,13 +45,17 @@ from spacy_psa.pipeline.nested.decoding import (
     joined,
     most_probable,
 )
-from spacy_psa.pipeline.nested.gold import NestedStore, Unfit, fit
+from spacy_psa.pipeline.nested.gold import (
+    NestedStore,
+    Unfit,
+    fit,
+    judge,
+    log_prob_of_gold,
+    read_gold,
+)
 from spacy_psa.pipeline.nested.places import (
     Known,
-    holding,
     outside_is_possible,
-    parts_of,
-    places,
     simple_labels,
     token_count,
     translate,
@@ -67,7 +68,6 @@ from spacy_psa.sentences import Bounds, sentence_bounds
 from spacy_psa.structs.cross_entropy import smoothed
 from spacy_psa.structs.label_layers import LabelLayers
 from spacy_psa.structs.nested_spans import NestedSpans
-from spacy_psa.structs.span_cells import Tree
 
 Unfitting = Literal["refuse", "drop"]
 SeveralLabels = Literal["join", "refuse"]
@@ -251,12 +251,14 @@ class NestedSpanLabeler(StructuredPipe):
         labels: set[str] = set()
         every: list[Unfit] = []
         for example in examples:
-            fitting, unfit = self._fitting(example, sentence_bounds(example.predicted))
+            spans, _ = self.store.gold(self.name, example)
+            doc = example.predicted
+            fitting, unfit = fit(self, doc, spans, sentence_bounds(doc))
             every += unfit
             labels |= {label for own in fitting for *_, label in own}
             wrong = example.reference.spans.get(self.store.incorrect_spans_key or "") or ()
             labels |= {span.label_ for span in wrong}
-        self._judge(every)
+        judge(self, every)
         return sorted(labels)
 
     def _widen_model(self) -> None:
@@ -451,12 +453,13 @@ class NestedSpanLabeler(StructuredPipe):
                 `unfitting` is "refuse".
         """
         examples = list(examples)
+        gold = read_gold(self, examples)
 
         def loss(flat: Tensor) -> Tensor:
             dist = self._trained(scores, flat)
-            losses = -self._log_prob_of_gold(dist, examples)
+            losses = -log_prob_of_gold(self, dist, gold)
             if self._label_smoothing:
-                share = self._label_smoothing * self._annotated(examples).to(losses)
+                share = self._label_smoothing * torch.tensor(gold.annotated).to(losses)
                 losses = smoothed(losses, dist, share)
             if self._teacher is not None:
                 losses = with_teacher(self, losses, dist, examples)
@@ -467,124 +470,7 @@ class NestedSpanLabeler(StructuredPipe):
     def _log_likelihood(self, flat: Tensor, lengths: Tensor, examples: list[Example]) -> Tensor:
         """Compute the log probability of the annotation; see `ChainLabeler._log_likelihood`."""
         dist = self._distribution(flat, self._lengths(lengths.tolist()))
-        return self._log_prob_of_gold(dist, examples)
-
-    def _log_prob_of_gold(self, dist: NestedSpans, examples: list[Example]) -> Tensor:
-        """Compute the log probability of the gold spans of the sentences, (B,)."""
-        gold, masks, unfit = [], [], []
-        for example in examples:
-            bounds = [each for each in sentence_bounds(example.predicted) if each[0] < each[1]]
-            own, out = self._fitting(example, bounds)
-            unfit += out
-            gold += [[(s, e, self._number(label)) for s, e, label in each] for each in own]
-            masks += self._masks(example, bounds, own)
-        self._judge(unfit)
-        if all(mask is None for mask in masks):
-            return dist.log_prob(gold)
-        return self._partly(dist, gold, masks) - dist.log_partition
-
-    def _partly(
-        self, dist: NestedSpans, gold: list[Tree], masks: list[NDArray[numpy.bool_] | None]
-    ) -> Tensor:
-        """Compute the log partition over the sets that agree with what is known, (B,)."""
-        sizes = span_counts(dist.lengths, self._longest).tolist()
-        allowed = torch.zeros(sum(sizes), len(self.labels), dtype=torch.bool)
-        required = []
-        for rows, own, mask in zip(allowed.split(sizes), gold, masks, strict=True):
-            numbers = [(s, e, [k]) for s, e, k in own]
-            if mask is not None:
-                numbers = [(s, e, holding(self.labels[k - 1], self.labels)) for s, e, k in own]
-                rows |= torch.from_numpy(mask)
-            start, end = places(token_count(len(rows), self._longest), self._longest)
-            for s, e, held in numbers:
-                ((row,),) = numpy.nonzero((start == s) & (end == e))
-                rows[row, [k - 1 for k in held]] = True
-            required.append(numbers)
-        return dist.constrain(allowed, required=required).log_partition
-
-    def _masks(
-        self, example: Example, bounds: Bounds, gold: list[list[Node]]
-    ) -> list[NDArray[numpy.bool_] | None]:
-        """Find the labels that spans may have besides the gold ones; None for no label.
-
-        Raises:
-            InputError: if a wrong span is also a gold span, or if its label is not known.
-        """
-        missing = self.store.gold(self.name, example)[1]
-        wrong = self.store.group(example, self.store.incorrect_spans_key)
-        masks: list[NDArray[numpy.bool_] | None] = []
-        for first, last in bounds:
-            if not missing[first:last].any():
-                masks.append(None)
-                continue
-            start, end = places(last - first, self._longest)
-            before = numpy.concatenate([[0], numpy.cumsum(missing[first:last])])
-            touches = before[end] > before[start]
-            mask = numpy.repeat(touches[:, None], len(self.labels), 1)
-            for span in wrong:
-                here = (start == span.start - first) & (end == span.end - first)
-                mask[here] &= [span.label_ not in parts_of(label) for label in self.labels]
-            masks.append(mask)
-        for span in wrong:
-            self._number(span.label_)
-            for (first, _), own in zip(bounds, gold, strict=True):
-                if (span.start - first, span.end - first, span.label_) in own:
-                    raise InputError(
-                        f"{self.name}: {span.text!r} ({span.label_}) is a gold span of the "
-                        f"reference {example.reference.text[:100]!r} and also a wrong span in its "
-                        f'spans["{self.store.incorrect_spans_key}"]: remove one of the two'
-                    )
-        return masks
-
-    def _annotated(self, examples: list[Example]) -> Tensor:
-        """Whether a token of each sentence has annotation, (B,)."""
-        known = []
-        for example in examples:
-            missing = self.store.gold(self.name, example)[1]
-            bounds = sentence_bounds(example.predicted)
-            known += [not missing[start:end].all() for start, end in bounds if start < end]
-        return torch.tensor(known)
-
-    def _number(self, label: str) -> int:
-        if label not in self.labels:
-            raise InputError(
-                f"{self.name}: the training data has the label {label!r}, which is not among "
-                f"the labels {', '.join(self.labels)}: initialize with all labels"
-            )
-        return self.labels.index(label) + 1
-
-    def _fitting(self, example: Example, bounds: Bounds) -> tuple[list[list[Node]], list[Unfit]]:
-        spans, _ = self.store.gold(self.name, example)
-        return fit(
-            example.predicted,
-            spans,
-            bounds,
-            self._longest,
-            join=self._several_labels == "join",
-            layered=self._layers == "label",
-        )
-
-    def _judge(self, unfit: list[Unfit]) -> None:
-        """Refuse gold spans that no analysis can have, or warn that they are left out.
-
-        Raises:
-            InputError: if there are some, and `unfitting` is "refuse".
-        """
-        refused = [each for each in unfit if not each.limit and self._unfitting == "refuse"]
-        counts = Counter(each.why for each in refused or unfit)
-        what = "; ".join(f"{count} {why}" for why, count in counts.items())
-        if refused:
-            raise InputError(
-                f"{self.name}: no analysis has all gold spans: {what}, such as {refused[0].text}: "
-                'correct them, or set unfitting = "drop" to leave them out of training'
-            )
-        if unfit and not self._warned:
-            self._warned = True
-            warnings.warn(
-                f"{self.name}: gold spans are left out of training: {what}, such as "
-                f"{unfit[0].text}",
-                stacklevel=3,
-            )
+        return log_prob_of_gold(self, dist, read_gold(self, examples))
 
     # Evaluation
 
