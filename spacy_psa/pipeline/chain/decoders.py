@@ -1,9 +1,9 @@
 """Three ways to choose the spans of a doc from the distribution over its analyses."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from spacy.tokens import Doc
 from spacy.util import minibatch
@@ -12,24 +12,11 @@ from spacy_psa.pipeline.chain.expected_f1 import best_expected_f1
 from spacy_psa.pipeline.chain.refined_chain import RefinedChain
 from spacy_psa.pipeline.chain.span_posteriors import SpanPosteriors
 from spacy_psa.pipeline.chain.span_tags import Spans, SpanScheme
+from spacy_psa.pipeline.predictions import Decode, Infer, SpanPrediction, joined
 from spacy_psa.structs.chain import LinearChain
 from spacy_psa.structs.pair_chain import join
 
-Decode = Literal["viterbi", "mbr", "threshold"]
-Infer = Callable[[list[Doc], Callable[[Any], Iterable[Any]]], list[list[tuple[int, Any]]]]
-"""Calls a function with batches that have a `dist`; see `inference.infer`."""
 MBR_DOCS = 256  # docs with potentials in memory at a time
-
-
-class SpanPrediction(NamedTuple):
-    """The spans that are predicted for a doc or a sentence."""
-
-    spans: Spans
-    """(start, end, label) of each span, over the tokens of the doc or the sentence."""
-    scores: list[float] | None = None
-    """The probability of each span; None if it was not asked for."""
-    entropy: float | None = None
-    """The entropy of the distribution over the analyses, in nats; None if it was not asked for."""
 
 
 class SpanDecoder(ABC):
@@ -49,7 +36,7 @@ class SpanDecoder(ABC):
 
     def predict(self, docs: list[Doc], infer: Infer, scheme: SpanScheme) -> list[SpanPrediction]:
         """Choose the spans of each doc; `scheme` is the meaning of the tags."""
-        return [_joined(parts) for parts in infer(docs, partial(self._read_batch, scheme))]
+        return [joined(parts) for parts in infer(docs, partial(self._read_batch, scheme))]
 
     def _read_batch(self, scheme: SpanScheme, batch: Any) -> list[SpanPrediction]:
         chain = batch.dist
@@ -101,12 +88,12 @@ class ExpectedF1Decoder(SpanDecoder):
 
     def _of_doc(self, parts: list[tuple[int, "_Row"]]) -> SpanPrediction:
         if not parts:
-            return _joined([])
+            return joined([])
         starts, rows = zip(*parts)
         # A sentence without forbidden spans has fewer tags.
         scheme = max((row.scheme for row in rows), key=lambda scheme: len(scheme.tags))
         predictions = self.read(join([row.chain for row in rows]), scheme)
-        return _joined(
+        return joined(
             [
                 (start, prediction._replace(spans=row.label(prediction.spans)))
                 for start, row, prediction in zip(starts, rows, predictions)
@@ -156,18 +143,6 @@ def make_decoder(decode: Decode, threshold: float, *, scores: bool, entropy: boo
     if decode == "mbr":
         return ExpectedF1Decoder(scores=True, entropy=entropy)
     return ThresholdDecoder(float(threshold), scores=True, entropy=entropy)
-
-
-def _joined(parts: list[tuple[int, SpanPrediction]]) -> SpanPrediction:
-    """Join the predictions for the sentences of a doc, each with its first token."""
-    if len(parts) == 1 and not parts[0][0]:
-        return parts[0][1]
-    spans = [(start + s, start + e, label) for start, part in parts for s, e, label in part.spans]
-    scores = [score for _, part in parts for score in part.scores or ()]
-    entropies = [part.entropy for _, part in parts if part.entropy is not None]
-    scored = all(part.scores is not None for _, part in parts)
-    entropy = float(sum(entropies)) if len(entropies) == len(parts) else None
-    return SpanPrediction(spans, scores if scored else None, entropy)
 
 
 class _Row(NamedTuple):

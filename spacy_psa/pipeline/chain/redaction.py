@@ -8,6 +8,7 @@ from spacy.tokens import Doc, Span
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.decoders import make_decoder
 from spacy_psa.pipeline.inference import infer
+from spacy_psa.pipeline.predictions import scored_spans
 
 
 def shown_spans(
@@ -35,14 +36,8 @@ def shown_spans(
         # In double precision, as the probabilities of the calibration.
         return infer(pipe, docs, lambda batch: read(batch._replace(dist=batch.dist.double())))
 
-    return [
-        [
-            (Span(doc, start, end, label), p)
-            for (start, end, label), p in zip(predicted.spans, predicted.scores or ())
-            if p >= least.get(label, 2.0)
-        ]
-        for doc, predicted in zip(docs, decoder.predict(list(docs), exact, pipe.scheme))
-    ]
+    found = scored_spans(docs, decoder.predict(list(docs), exact, pipe.scheme))
+    return [[(span, p) for span, p in own if p >= least.get(span.label_, 2.0)] for own in found]
 
 
 def thresholds(pipe: Any, labels: Iterable[str], recall: float = 0.0) -> dict[str, float]:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from spacy_psa.errors import InputError, check_amounts, check_choice, check_rates, naming
 from spacy_psa.pipeline.chain.chain_analyses import ChainBatch, Scored
-from spacy_psa.pipeline.chain.decoders import Decode, SpanDecoder, SpanPrediction, make_decoder
+from spacy_psa.pipeline.chain.decoders import SpanDecoder, make_decoder
 from spacy_psa.pipeline.chain.extensions import register
 from spacy_psa.pipeline.chain.labeler import Allowed, ChainLabeler, Known, Tags
 from spacy_psa.pipeline.chain.refined_chain import RefinedChain, without_spans
@@ -41,6 +41,7 @@ from spacy_psa.pipeline.evidence import (
     overlap,
 )
 from spacy_psa.pipeline.inference import infer
+from spacy_psa.pipeline.predictions import Decode, SpanPrediction, scored_spans
 from spacy_psa.pipeline.settings import Setting
 from spacy_psa.pipeline.written import is_noted, note
 from spacy_psa.scoring.span_group import score_group
@@ -251,12 +252,7 @@ class SpanLabeler(ChainLabeler):
         """
         docs = list(docs)
         decoder = make_decoder("threshold", self.calibrated.least, scores=True, entropy=False)
-        return [
-            [(Span(doc, *span), p) for span, p in zip(predicted.spans, predicted.scores or [])]
-            for doc, predicted in zip(
-                docs, decoder.predict(docs, partial(infer, self), self.scheme)
-            )
-        ]
+        return scored_spans(docs, decoder.predict(docs, partial(infer, self), self.scheme))
 
     def _named(self, tags: list[int], start: int) -> list[Any]:
         return [(start + s, start + e, label) for s, e, label in self.scheme.decode(tags)]

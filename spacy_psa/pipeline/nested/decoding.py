@@ -1,7 +1,6 @@
 """The ways to choose nested spans: the best set, the best expected F1, or all that are likely."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Sequence
 
 from spacy.tokens import Doc
 from spacy.util import minibatch
@@ -11,46 +10,31 @@ from spacy_psa.pipeline.evidence import Node
 from spacy_psa.pipeline.inference import Batch
 from spacy_psa.pipeline.nested.answers import named
 from spacy_psa.pipeline.nested.places import label_parts, parts_of, simple_labels
+from spacy_psa.pipeline.predictions import Infer, SpanPrediction, joined
 from spacy_psa.structs.nested_f1 import Choices, best_expected_f1, choices
 from spacy_psa.structs.nested_spans import NestedSpans
 from spacy_psa.structs.span_cells import Tree
 
-Decode = Literal["viterbi", "mbr", "threshold"]
-Infer = Callable[[list[Doc], Callable[[Batch], Iterable[Any]]], list[list[tuple[int, Any]]]]
 MBR_DOCS = 64  # docs whose probabilities are in memory at a time
 
 
-class Prediction(NamedTuple):
-    """The spans that are predicted for a doc or a sentence."""
-
-    spans: list[Node]
-    scores: list[float] | None = None
-    """The probability of each span; None if it was not asked for."""
-
-
-def joined(parts: list[tuple[int, Prediction]]) -> Prediction:
-    """Join the predictions for the sentences of a doc, each with its first token."""
-    spans = [(start + s, start + e, label) for start, own in parts for s, e, label in own.spans]
-    if any(own.scores is None for _, own in parts):
-        return Prediction(spans)
-    return Prediction(spans, [score for _, own in parts for score in own.scores or ()])
-
-
-def most_probable(batch: Batch, labels: Sequence[str], scores: bool) -> list[Prediction]:
+def most_probable(batch: Batch, labels: Sequence[str], scores: bool) -> list[SpanPrediction]:
     """Choose the most probable set of each sentence of a batch."""
     dist: NestedSpans = batch.dist
     best = dist.argmax
     spans = [named(own, labels, 0) for own in best]
     if not scores:
-        return list(map(Prediction, spans))
+        return list(map(SpanPrediction, spans))
     chances = dist.marginals.double() @ label_parts(labels).to(dist.labelled.device)
     return [
-        Prediction(nodes, _chances([dist.row(b, s, e) for s, e, _ in own], own, labels, chances))
+        SpanPrediction(
+            nodes, _chances([dist.row(b, s, e) for s, e, _ in own], own, labels, chances)
+        )
         for b, (nodes, own) in enumerate(zip(spans, best, strict=True))
     ]
 
 
-def best_f1(docs: list[Doc], infer: Infer, labels: Sequence[str]) -> list[Prediction]:
+def best_f1(docs: list[Doc], infer: Infer, labels: Sequence[str]) -> list[SpanPrediction]:
     """Choose the spans of each doc with the best expected F1."""
     parts = label_parts(labels)
     predictions = []
@@ -66,16 +50,16 @@ def best_f1(docs: list[Doc], infer: Infer, labels: Sequence[str]) -> list[Predic
     return predictions
 
 
-def _scored(each: Choices, tree: Tree, labels: Sequence[str]) -> Prediction:
+def _scored(each: Choices, tree: Tree, labels: Sequence[str]) -> SpanPrediction:
     rows = [each.dist.row(0, start, end) for start, end, _ in tree]
     if each.chances is None:
         scores = each.dist.labelled[rows, 0].tolist()
     else:
         scores = _chances(rows, tree, labels, each.chances)
-    return Prediction(named(tree, labels, 0), scores)
+    return SpanPrediction(named(tree, labels, 0), scores)
 
 
-def above(batch: Batch, labels: Sequence[str], least: float) -> list[Prediction]:
+def above(batch: Batch, labels: Sequence[str], least: float) -> list[SpanPrediction]:
     """Choose the spans whose probability is at least `least`, in preorder."""
     dist: NestedSpans = batch.dist
     dist._check_possible(dist._log_z)
@@ -89,7 +73,7 @@ def above(batch: Batch, labels: Sequence[str], least: float) -> list[Prediction]
         result[int(cells.sentence[cell])].append((node, float(chances[row, column])))
     for own in result:
         own.sort(key=lambda pair: (pair[0][0], -pair[0][1], pair[0][2]))
-    return [Prediction([node for node, _ in own], [p for _, p in own]) for own in result]
+    return [SpanPrediction([node for node, _ in own], [p for _, p in own]) for own in result]
 
 
 def _chances(rows: Sequence[int], own: Tree, labels: Sequence[str], chances: Tensor) -> list[float]:

@@ -37,14 +37,7 @@ from spacy_psa.pipeline.evidence import (
 )
 from spacy_psa.pipeline.inference import infer
 from spacy_psa.pipeline.nested.answers import NestedBatch
-from spacy_psa.pipeline.nested.decoding import (
-    Decode,
-    Prediction,
-    above,
-    best_f1,
-    joined,
-    most_probable,
-)
+from spacy_psa.pipeline.nested.decoding import above, best_f1, most_probable
 from spacy_psa.pipeline.nested.gold import (
     NestedStore,
     Unfit,
@@ -60,6 +53,7 @@ from spacy_psa.pipeline.nested.places import (
     token_count,
     translate,
 )
+from spacy_psa.pipeline.predictions import Decode, SpanPrediction, joined, scored_spans
 from spacy_psa.pipeline.rehearsal import rehearse
 from spacy_psa.pipeline.settings import Setting, component_factory
 from spacy_psa.pipeline.written import is_noted, note, preorder, spans_now
@@ -297,7 +291,7 @@ class NestedSpanLabeler(StructuredPipe):
 
     # Inference
 
-    def predict(self, docs: Iterable[Doc]) -> list[Prediction]:
+    def predict(self, docs: Iterable[Doc]) -> list[SpanPrediction]:
         """Predict the spans of each doc, by the settings `decode` and `confidence`.
 
         Raises:
@@ -311,7 +305,7 @@ class NestedSpanLabeler(StructuredPipe):
         read = partial(most_probable, labels=self.labels, scores=self.confidence)
         return list(map(joined, infer(self, docs, read)))
 
-    def _above(self, docs: Iterable[Doc], least: float) -> list[Prediction]:
+    def _above(self, docs: Iterable[Doc], least: float) -> list[SpanPrediction]:
         read = partial(above, labels=self.labels, least=least)
         return list(map(joined, infer(self, docs, read)))
 
@@ -330,12 +324,9 @@ class NestedSpanLabeler(StructuredPipe):
             InputError: if the component has no coverage.
         """
         docs = list(docs)
-        return [
-            [(Span(doc, *node), p) for node, p in zip(result.spans, result.scores or ())]
-            for doc, result in zip(docs, self._above(docs, self.calibrated.least))
-        ]
+        return scored_spans(docs, self._above(docs, self.calibrated.least))
 
-    def set_annotations(self, docs: Iterable[Doc], scores: list[Prediction]) -> None:
+    def set_annotations(self, docs: Iterable[Doc], scores: list[SpanPrediction]) -> None:
         """Write the predictions of `predict`, and the evidence, to the docs."""
         for doc, predicted in zip(docs, scores, strict=True):
             held = self._held(doc)
