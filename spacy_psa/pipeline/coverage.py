@@ -1,4 +1,4 @@
-"""Calibrated settings of a chain component: its temperature, the promises of its sets, its counts.
+"""Calibrated settings of a component: its temperature, the promises of its sets, its counts.
 
 `spacy-psa calibrate` finds them; `spacy_psa.analysis.temperature`, `.conformal` and `.counts` have
 the mathematics.
@@ -209,12 +209,13 @@ class Calibrated:
         Raises:
             InputError: if the component has no coverage.
         """
-        if self.coverage is None:
+        coverage = self.coverage
+        if coverage is None:
             raise InputError(
                 f"{self.pipe.name}: it has no coverage yet: run `spacy-psa calibrate MODEL "
                 "DEV.spacy --coverage 0.9`"
             )
-        return self.coverage.least
+        return coverage.least
 
     @property
     def names(self) -> list[str]:
@@ -223,8 +224,8 @@ class Calibrated:
 
     def forget(self) -> None:
         """Remove all of it, because the probabilities change."""
-        for name in CHECKS:
-            self.pipe.cfg.pop(name, None)
+        for name in self.names:
+            del self.pipe.cfg[name]
 
 
 class Temperature:

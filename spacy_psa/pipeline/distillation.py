@@ -14,6 +14,7 @@ from torch import Tensor
 from spacy_psa.architectures.documents import sees_documents
 from spacy_psa.errors import InputError, check_amounts, check_rates, naming
 from spacy_psa.pipeline.component import StructuredPipe
+from spacy_psa.structs.cross_entropy import cross_entropy
 
 Potentials = list[Floats2d]
 """An array for each sentence of a doc."""
@@ -157,8 +158,8 @@ def with_teacher(pipe: Any, losses: Tensor, dist: Any, examples: Iterable[Exampl
             f"{pipe.name}: the teacher splits a text into other sentences than the student: "
             "leave the component that sets them out of the teacher's pipeline"
         )
-    distance = dist.log_partition - dist.expected_score(before).to(dist.dtype)
-    return (1 - pipe._teacher_weight) * losses + pipe._teacher_weight * distance
+    share = pipe._teacher_weight
+    return (1 - share) * losses + share * cross_entropy(before, dist)
 
 
 def _difference(student: Any, teacher: Any) -> str:

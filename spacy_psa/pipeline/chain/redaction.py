@@ -36,8 +36,8 @@ def shown_spans(
         # In double precision, as the probabilities of the calibration.
         return infer(pipe, docs, lambda batch: read(batch._replace(dist=batch.dist.double())))
 
-    found = scored_spans(docs, decoder.predict(list(docs), exact, pipe.scheme))
-    return [[(span, p) for span, p in own if p >= least.get(span.label_, 2.0)] for own in found]
+    scored = scored_spans(docs, decoder.predict(list(docs), exact, pipe.scheme))
+    return [[(span, p) for span, p in own if p >= least.get(span.label_, 2.0)] for own in scored]
 
 
 def thresholds(pipe: Any, labels: Iterable[str], recall: float = 0.0) -> dict[str, float]:

@@ -7,9 +7,9 @@ A suggestion multiplies the probability of each analysis that has its span by ex
 So w is added to the log odds of the span, as virtual evidence does (Pearl 1988). The weight belongs
 to the source s of a suggestion: its group of spans and its label. Weights are learned from
 annotation that the model was not trained on, given the potentials φ of the model. They maximise the
-log likelihood Σ log p(y* | x) with a Gaussian prior of variance 1 around the weight of the setting.
-Its slope is the number of right suggestions less the expected number. It is concave if no
-annotation is missing, since log Z is convex.
+log likelihood Σ log p(y* | x) with a Gaussian prior of variance 1 around the weight of "*" in the
+setting; other weights in it do not count. Its slope is the number of right suggestions less the
+expected number. It is concave if no annotation is missing, since log Z is convex.
 """
 
 import math
@@ -226,7 +226,7 @@ def _terms(
             for row, each in zip(rows, spans)
             for i, span in enumerate(each)
         ]
-        never = torch.tensor([of is None for of in own], device=ends.device)[numbers]
+        never = torch.tensor([each is None for each in own], device=ends.device)[numbers]
         flat = refined.potentials.flatten().index_fill(0, ends[never], -torch.inf)
         counts = torch.zeros(len(own), sources, dtype=torch.float64)
         for number, each in enumerate(own):

@@ -63,7 +63,7 @@ def word_sentences(doc: Doc, bounds: Bounds | None = None) -> list[Sentence]:
     """
     words = numpy.flatnonzero(numpy.diff(letters_before(doc)))
     bounds = sentence_bounds(doc) if bounds is None else bounds
-    cuts = [numpy.searchsorted(words, bound) for bound in bounds]
+    cuts = numpy.searchsorted(words, bounds).tolist()
     return [Sentence(*bound, words[a:b]) for bound, (a, b) in zip(bounds, cuts)]
 
 

@@ -60,7 +60,7 @@ from spacy_psa.pipeline.parser.gold import (
     too_long,
     warn_of_length,
 )
-from spacy_psa.pipeline.parser.plan import SeenQuotes, doc_of_words, seen_docs
+from spacy_psa.pipeline.parser.seen import SeenQuotes, doc_of_words, seen_docs
 from spacy_psa.pipeline.parser.sentence_tree import in_order
 from spacy_psa.pipeline.parser.trees import NoTrees, ParsedSentence, TreeBatch, TreeSentence
 from spacy_psa.pipeline.settings import Setting, check_switch, component_factory
