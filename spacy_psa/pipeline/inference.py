@@ -74,8 +74,8 @@ class Inference:
         numbers = sorted(i for batch in self._divided() for i in batch)
         if not numbers:
             raise ValueError(
-                f"{self.pipe.name}: there are no tokens to make a distribution over: "
-                "use docs with tokens"
+                f"{self.pipe.name}: no token is left to make a distribution over: use docs "
+                "with words, and for a parser sentences of at most max_length tokens"
             )
         scores = self._model()(numbers)[: len(numbers)]
         return self.pipe._given(scores, [self.known[i] for i in numbers])

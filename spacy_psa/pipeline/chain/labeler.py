@@ -187,7 +187,7 @@ class ChainLabeler(StructuredPipe):
             for row, each in enumerate(known):
                 if each.allowed is not None:
                     evidence[row, : len(each.allowed)] = torch.from_numpy(each.allowed)
-            chain = chain.constrain(evidence.to(flat.device))
+            chain = chain.constrain(evidence)
         weights = [each.weights for each in known]
         return with_weights(chain, self.scheme, weights) if any(weights) else chain
 
@@ -208,7 +208,7 @@ class ChainLabeler(StructuredPipe):
             chain = PairChain(flat, lengths, self._pairs)
         if not legal:
             return chain
-        transitions, start, end = (rule.to(flat.device) for rule in self._rules)
+        transitions, start, end = self._rules
         if isinstance(chain, PairChain):  # it has no other pairs
             return chain.constrain(start=start, end=end)
         return chain.constrain(transitions=transitions, start=start, end=end)
