@@ -1,13 +1,11 @@
 """The base class of all components: labels, weights, training, streams, queries and saving."""
 
 import multiprocessing
-import reprlib
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy
 import torch
@@ -16,11 +14,10 @@ from spacy.errors import Errors
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc, Span
-from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.training import Example, validate_examples
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
-from torch import Tensor
 
 from spacy_psa.bridge.encoder_weights import encoder_weights_in
 from spacy_psa.bridge.optimizer import clip_gradients
@@ -36,12 +33,12 @@ from spacy_psa.pipeline.evidence import (
     read_evidence,
 )
 from spacy_psa.pipeline.inference import Inference, checked_scores
+from spacy_psa.pipeline.initialization import SAMPLE, check_list, read_examples
+from spacy_psa.pipeline.reduction import Reduction
 from spacy_psa.pipeline.saving import all_or_nothing, note_changes, set_changes
 from spacy_psa.pipeline.settings import Setting, check_switch, joined_signature
 from spacy_psa.sentences import Bounds, SplitDocs, document_batches, sentence_bounds
 
-INIT_SAMPLE = 10  # docs that show the model its widths
-Reduction = Literal["mean", "sum"]
 Self = TypeVar("Self", bound="StructuredPipe")
 
 
@@ -202,9 +199,9 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
             ValueError: if the examples have no token.
         """
         # Not typed as Iterable[str]: spaCy would turn a string in a config into its letters.
-        self._check_list("labels", labels)
+        check_list(self.name, "labels", labels)
         sample: list[Doc] = []
-        examples = self._read(get_examples, sample)
+        examples = read_examples(self, get_examples, sample)
         for label in self._find_labels(examples) if labels is None else labels:
             self.add_label(label)
         if not self.labels:
@@ -213,7 +210,7 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
                 "that this component learns from: check [paths.train], or set "
                 f"[initialize.components.{self.name}.labels]"
             )
-        while len(sample) < INIT_SAMPLE and next(examples, None) is not None:
+        while len(sample) < SAMPLE and next(examples, None) is not None:
             pass
         if not sample:
             raise ValueError(Errors.E923.format(name=self.name))
@@ -221,27 +218,6 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
         self._prepare_model()
         self.model.initialize(X=sample)
         self._check_model(sample[0])
-
-    def _read(
-        self, get_examples: Callable[[], Iterable[Example]], sample: list[Doc]
-    ) -> Iterator[Example]:
-        """Read the examples once: check each, and add the first docs for the model to `sample`."""
-        method = f"{type(self).__name__}.initialize"
-        examples = get_examples() if callable(get_examples) else None
-        if not examples:
-            validate_get_examples(get_examples, method)  # raises
-        for eg in examples or ():
-            validate_examples([eg], method)
-            sample += islice(self._samples([eg]), INIT_SAMPLE - len(sample))
-            yield eg
-
-    def _check_list(self, setting: str, names: Any) -> None:
-        """Check that labels or tags for `initialize` are a list, or None."""
-        if isinstance(names, (str, Mapping)):
-            raise InputError(
-                f"{self.name}: {setting} is {reprlib.repr(names)}: it must be a list of {setting}, "
-                "as `spacy init labels` writes it for this component"
-            )
 
     def _prepare_model(self) -> None:
         """Tell the model what follows from the labels, before its weights are made."""
@@ -493,17 +469,6 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
         backprop(d_scores)
         return loss
 
-    def _loss_share(self, part: Sequence[Example], whole: Sequence[Example]) -> float:
-        """Compute the weight of the loss of a part of a batch in the loss of the whole batch.
-
-        Where several processes train, each computes the loss of its part. The loss is a mean over
-        sentences, so a part counts by its number of sentences; or it is a sum.
-        """
-        if self._reduction == "sum":
-            return 1.0
-        count = sentence_count(whole)
-        return sentence_count(part) / count if count else 0.0
-
     def finish_update(self, sgd: Optimizer) -> None:
         """Clip the gradients of the model by their joint L2 norm, then update the weights.
 
@@ -513,12 +478,6 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
         if self.max_grad_norm:
             clip_gradients([self.model], self.max_grad_norm)
         self.model.finish_update(sgd)
-
-    def _reduced(self, losses: Tensor) -> Tensor:
-        """Reduce the losses of the sentences of an update to their mean, or to their sum."""
-        if self._reduction == "sum":
-            return losses.sum()
-        return losses.sum() / (sentence_count(self._whole) if self._whole else len(losses))
 
     # Saving
 
@@ -568,8 +527,3 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
                 f"the weights are for {self.model.get_dim('nO')} outputs, "
                 f"but the labels make {self._outputs}: use the files of one model"
             )
-
-
-def sentence_count(examples: Iterable[Example]) -> int:
-    """Count the sentences of predicted docs, without those that have no tokens."""
-    return sum(len(sentence_bounds(eg.predicted)) for eg in examples if len(eg.predicted))

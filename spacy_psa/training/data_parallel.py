@@ -21,6 +21,7 @@ from spacy_psa.bridge.layers import shim_of
 from spacy_psa.bridge.optimizer import torch_modules
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.component import StructuredPipe
+from spacy_psa.pipeline.reduction import loss_share
 from spacy_psa.sentences import split_sentences
 from spacy_psa.training.checkpoint import (
     get_random_states,
@@ -92,7 +93,7 @@ class DataParallel:
     def _shares(self, mine: list[Example], everything: list[Example]) -> dict[str, float]:
         """How much the gradients of each component count in this process."""
         own = {
-            name: pipe._loss_share(mine, everything)
+            name: loss_share(pipe, mine, everything)
             for name, pipe in self.nlp.components
             if isinstance(pipe, StructuredPipe)
         }

@@ -26,9 +26,10 @@ from spacy_psa.pipeline.chain.extensions import register
 from spacy_psa.pipeline.chain.refined_chain import with_weights
 from spacy_psa.pipeline.chain.span_posteriors import Posterior
 from spacy_psa.pipeline.chain.span_tags import MISSING
-from spacy_psa.pipeline.component import Reduction, StructuredPipe
+from spacy_psa.pipeline.component import StructuredPipe
 from spacy_psa.pipeline.coverage import Calibrated, Temperature, tempered
 from spacy_psa.pipeline.distillation import with_teacher
+from spacy_psa.pipeline.reduction import Reduction, reduced
 from spacy_psa.pipeline.rehearsal import rehearse
 from spacy_psa.ragged import batches_by_size, mask, pad, unpad
 from spacy_psa.sentences import Bounds, sentence_bounds
@@ -289,7 +290,7 @@ class ChainLabeler(StructuredPipe):
                 losses = smoothed(losses, chain, self._label_smoothing * known.to(losses))
             if self._teacher is not None:
                 losses = with_teacher(self, losses, chain, examples)
-            return self._reduced(losses)
+            return reduced(self, losses)
 
         return differentiate(self.model, scores, loss)
 

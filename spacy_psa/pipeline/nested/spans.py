@@ -19,7 +19,7 @@ from spacy_psa.bridge.layers import differentiate
 from spacy_psa.errors import InputError, check_choice, check_rates, check_sizes, naming
 from spacy_psa.modules.span_scorer import span_counts
 from spacy_psa.pipeline.chain.extensions import register
-from spacy_psa.pipeline.component import Reduction, StructuredPipe
+from spacy_psa.pipeline.component import StructuredPipe
 from spacy_psa.pipeline.coverage import Calibrated, Temperature, tempered
 from spacy_psa.pipeline.default_models import SPANS
 from spacy_psa.pipeline.distillation import with_teacher
@@ -54,6 +54,7 @@ from spacy_psa.pipeline.nested.places import (
     translate,
 )
 from spacy_psa.pipeline.predictions import Decode, SpanPrediction, joined, scored_spans
+from spacy_psa.pipeline.reduction import Reduction, reduced
 from spacy_psa.pipeline.rehearsal import rehearse
 from spacy_psa.pipeline.settings import Setting, component_factory
 from spacy_psa.pipeline.written import is_noted, note, preorder, spans_now
@@ -454,7 +455,7 @@ class NestedSpanLabeler(StructuredPipe):
                 losses = smoothed(losses, dist, share)
             if self._teacher is not None:
                 losses = with_teacher(self, losses, dist, examples)
-            return self._reduced(losses)
+            return reduced(self, losses)
 
         return differentiate(self.model, scores, loss)
 

@@ -117,9 +117,9 @@ class Constraints(NamedTuple):
         """
         if evidence.is_empty:
             return cls()
-        start, end, _ = sentence
+        own = evidence.within(sentence.start, sentence.end)
         required, kept = [], {}
-        for node in evidence.within(start, end).required:
+        for node in own.required:
             place = _place(node, sentence)
             chain = node[2].split(JOIN) if node[2] else []
             if numbers_of(chain, labels):
@@ -127,9 +127,7 @@ class Constraints(NamedTuple):
             else:
                 kept[place] = chain
         required = [each for each in required if each[0] not in kept]
-        forbidden = [
-            (*_place(node, sentence), node[2]) for node in evidence.within(start, end).forbidden
-        ]
+        forbidden = [(*_place(node, sentence), node[2]) for node in own.forbidden]
         return cls(required, [node for node in forbidden if node[:2] not in kept], kept)
 
 

@@ -31,6 +31,7 @@ from spacy_psa.pipeline.evidence import (
     cross,
 )
 from spacy_psa.pipeline.inference import Batch, Inference
+from spacy_psa.pipeline.initialization import check_list, read_examples
 from spacy_psa.pipeline.parser.chart import (
     Constraints,
     Known,
@@ -255,9 +256,9 @@ class ConstituencyParser(StructuredPipe):
                 not a list.
             ValueError: if the examples have no token.
         """
-        self._check_list("tags", tags)
+        check_list(self.name, "tags", tags)
         if heads := tag_heads(self.model):
-            examples = self._read(get_examples, [])
+            examples = read_examples(self, get_examples, [])
             self.cfg["tags"] = list(find_tags(examples) if tags is None else tags)
             if not self.tags:
                 raise InputError(
