@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import numpy
 import srsly
 from spacy.tokens import Doc, Span, SpanGroup, Token
 
@@ -83,6 +84,14 @@ def spans_now(doc: Doc, key: str) -> SpanGroup:
     """
     group = doc.spans[key]
     return follow_tokens(doc, key) if has_moved(group) else group
+
+
+def write_group(
+    doc: Doc, key: str, spans: Iterable[Span], scores: Iterable[float] | None = None
+) -> None:
+    """Write a span group in place of the one on a doc, with the probability of each span."""
+    attrs = {} if scores is None else {"scores": numpy.array(list(scores))}
+    doc.spans[key] = SpanGroup(doc, name=key, attrs=attrs, spans=spans)
 
 
 def has_moved(group: SpanGroup) -> bool:

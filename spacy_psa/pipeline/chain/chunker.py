@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 from spacy.scorer import Scorer
-from spacy.tokens import Doc, Span, SpanGroup
+from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from spacy_psa.errors import InputError
@@ -17,7 +17,7 @@ from spacy_psa.pipeline.chain.spans import SpanLabeler, SpanStore, same_tokens
 from spacy_psa.pipeline.default_models import CHAIN
 from spacy_psa.pipeline.evidence import overlap, shown
 from spacy_psa.pipeline.settings import component_factory
-from spacy_psa.pipeline.written import spans_now
+from spacy_psa.pipeline.written import spans_now, write_group
 
 
 def score_chunks(
@@ -160,7 +160,7 @@ class ChunkStore(SpanStore):
         return sorted(spans_now(doc, self.spans_key), key=lambda span: span.start), None
 
     def write(self, doc: Doc, spans: list[Span], outside: Allowed | None) -> None:
-        doc.spans[self.spans_key] = SpanGroup(doc, name=self.spans_key, spans=spans)
+        write_group(doc, self.spans_key, spans)
 
 
 make_crf_chunker = component_factory(

@@ -1,7 +1,6 @@
 """How probable each labelled span is: exact posteriors of spans under a linear chain."""
 
-from bisect import bisect
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import numpy
@@ -154,34 +153,6 @@ def sentence_posteriors(chain: LinearChain, scheme: SpanScheme) -> list[Posterio
         return float(posteriors.of(row, start, end, scheme.label_index(name)))
 
     return [partial(posterior, row) for row in range(len(chain.lengths))]
-
-
-def posteriors_of(
-    sentences: Sequence[tuple[int, int, Posterior]],
-    spans: Iterable[tuple[int, int, str]],
-    labels: Collection[str],
-) -> list[float]:
-    """Look up the posteriors of spans of a doc.
-
-    Args:
-        sentences: the first token of each sentence, the token after its last, and its function from
-            `sentence_posteriors`; in order.
-        spans: start, end and label, over the tokens of the doc.
-        labels: the labels of the scheme.
-
-    Returns:
-        The probability of each span; 0 if it crosses the bounds of a sentence, or has no such
-        label.
-    """
-    starts = [start for start, _, _ in sentences]
-    spans_found = []
-    for start, end, label in spans:
-        value, place = 0.0, bisect(starts, start) - 1
-        if place >= 0 and label in labels:
-            first, last, posterior = sentences[place]
-            value = posterior(start - first, end - first, label) if end <= last else 0.0
-        spans_found.append(value)
-    return spans_found
 
 
 def _array(tensor: Tensor) -> Floats:

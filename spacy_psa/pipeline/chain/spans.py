@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy
 import torch
-from spacy.tokens import Doc, Span, SpanGroup
+from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.vocab import Vocab
 from thinc.api import Model
@@ -43,7 +43,7 @@ from spacy_psa.pipeline.evidence import (
 from spacy_psa.pipeline.inference import infer
 from spacy_psa.pipeline.predictions import Decode, SpanPrediction, scored_spans
 from spacy_psa.pipeline.settings import Setting
-from spacy_psa.pipeline.written import is_noted, note
+from spacy_psa.pipeline.written import is_noted, note, write_group
 from spacy_psa.scoring.span_group import score_group
 from spacy_psa.sentences import Bounds, sentence_bounds
 from spacy_psa.structs.chain import LinearChain
@@ -229,8 +229,7 @@ class SpanLabeler(ChainLabeler):
             if decoder.scores:
                 if not Span.has_extension("confidence"):  # the setting was changed
                     register()
-                attrs = {"scores": numpy.array(values)}
-                doc.spans[self.name] = SpanGroup(doc, name=self.name, attrs=attrs, spans=spans)
+                write_group(doc, self.name, spans, values)
             if decoder.entropy and self.store.uncertainty:
                 doc._.set(self.store.uncertainty, predicted.entropy)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy
 import torch
 from numpy.typing import NDArray
-from spacy.tokens import Doc, Span, SpanGroup
+from spacy.tokens import Doc, Span
 from spacy.training import Example
 from torch import Tensor
 
@@ -24,7 +24,7 @@ Mask = NDArray[numpy.bool_]
 
 
 class NestedStore:
-    """The span group in which `crf_spans` reads gold spans and writes its own.
+    """The span groups in which `crf_spans` reads gold spans.
 
     Args:
         spans_key: the key of `doc.spans`.
@@ -86,11 +86,6 @@ class NestedStore:
                     f"reference {doc.text[:100]!r} has {what}: correct the annotation"
                 )
         return spans
-
-    def write(self, doc: Doc, spans: list[Span], scores: list[float] | None) -> None:
-        """Write spans, in order, to a doc in place of those on it."""
-        attrs = {} if scores is None else {"scores": numpy.array(scores)}
-        doc.spans[self.spans_key] = SpanGroup(doc, name=self.spans_key, attrs=attrs, spans=spans)
 
 
 class Unfit(NamedTuple):

@@ -57,7 +57,7 @@ from spacy_psa.pipeline.predictions import Decode, SpanPrediction, joined, score
 from spacy_psa.pipeline.reduction import Reduction, reduced
 from spacy_psa.pipeline.rehearsal import rehearse
 from spacy_psa.pipeline.settings import Setting, component_factory
-from spacy_psa.pipeline.written import is_noted, note, preorder, spans_now
+from spacy_psa.pipeline.written import is_noted, note, preorder, spans_now, write_group
 from spacy_psa.ragged import batches_by_size
 from spacy_psa.sentences import Bounds, sentence_bounds
 from spacy_psa.structs.cross_entropy import smoothed
@@ -348,7 +348,7 @@ class NestedSpanLabeler(StructuredPipe):
             both = [*own, *((span, 1.0) for span in held)]  # evidence is certain
             both.sort(key=lambda pair: preorder(pair[0]))
             written = [value for _, value in both] if scored else None
-            self.store.write(doc, [span for span, _ in both], written)
+            write_group(doc, self.spans_key, [span for span, _ in both], written)
 
     def _joined(self, doc: Doc, parts: list[list[Any]]) -> list[Any]:
         return [Span(doc, *node) for part in parts for node in part]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy
 from spacy.language import Language
-from spacy.tokens import Doc, Span, SpanGroup, Token
+from spacy.tokens import Doc, Span, Token
 from spacy.training import Example
 from spacy.vocab import Vocab
 from thinc.api import Model, xp2torch
@@ -65,7 +65,7 @@ from spacy_psa.pipeline.parser.seen import SeenQuotes, doc_of_words, seen_docs
 from spacy_psa.pipeline.parser.sentence_tree import in_order
 from spacy_psa.pipeline.parser.trees import NoTrees, ParsedSentence, TreeBatch, TreeSentence
 from spacy_psa.pipeline.settings import Setting, check_switch, component_factory
-from spacy_psa.pipeline.written import is_noted, note, spans_now
+from spacy_psa.pipeline.written import is_noted, note, spans_now, write_group
 from spacy_psa.ragged import batches_by_size
 from spacy_psa.sentences import Bounds, SplitDocs, split_sentences
 from spacy_psa.structs.tree import SpanTree
@@ -341,10 +341,8 @@ class ConstituencyParser(StructuredPipe):
             for i, tag in tags.items():
                 doc[i].tag_ = tag
             spans = [Span(doc, c.start, c.end, c.label) for c in constituents]
-            attrs: dict[str, Any] = {}
-            if self.confidence:
-                attrs["scores"] = numpy.array([c.confidence for c in constituents])
-            doc.spans[key] = SpanGroup(doc, name=key, attrs=attrs, spans=spans)
+            scored = [c.confidence for c in constituents] if self.confidence else None
+            write_group(doc, key, spans, scored)
             own = [(s, c) for s, c in zip(spans, constituents) if c[:3] not in given]
             items: list[Span | Token] = [*(span for span, _ in own), *(doc[i] for i in tags)]
             sure = [*(c.confidence for _, c in own), *(1.0 for _ in tags)]
