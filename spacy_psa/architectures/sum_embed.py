@@ -47,8 +47,10 @@ def concat_embed(*layers: Embedder, word_dropout: float = 0.0) -> Embedder:
     Args:
         *layers: the embedders. In a config they are blocks `[….embed.*.NAME]`, in the same
             order.
-        word_dropout: share of the tokens that training reads as the unknown word in all layers of
-            words and characters, which see a blank (code of Yan2019). It is drawn anew each time.
+        word_dropout: share of the tokens that training reads as the unknown word in all layers that
+            embed each word by itself; its characters are a blank (code of Yan2019). It is drawn
+            anew each time. `BigramEmbed.v1`, `CharSentenceBiLSTM.v1` and `Pretrained.v1` read the
+            whole sentence, with the words that are dropped elsewhere.
 
     Returns:
         Model[List[Doc], List[Floats2d]] with an array for each doc, whose width is the sum of the
