@@ -174,8 +174,9 @@ class Stored(Generic[Value]):
 
     def __set__(self, calibrated: "Calibrated", value: Value | None) -> None:
         pipe = calibrated.pipe
-        pipe.cfg.pop(self.name, None)
-        if value is not None:
+        if value is None:
+            pipe.cfg.pop(self.name, None)
+        else:
             pipe.cfg[self.name] = _plain(CHECKS[self.name](pipe.name, value))
 
 

@@ -42,6 +42,7 @@ def all_or_nothing(pipe: Any) -> Iterator[None]:
         FileNotFoundError: if a file is missing.
     """
     cfg, model = {**pipe.cfg, "labels": pipe.label_data}, pipe.model.to_bytes()
+    settings = {name: getattr(pipe, name) for name in pipe._configured}
     nodes = list(pipe.model.walk())
     open_dims = [(node, d) for node in nodes for d in node.dim_names if not node.has_dim(d)]
     for name in [name for name in pipe.cfg if name not in ("labels", "tags")]:
@@ -51,6 +52,7 @@ def all_or_nothing(pipe: Any) -> Iterator[None]:
         pipe._check_loaded()
     except Exception as error:
         pipe.cfg = cfg
+        vars(pipe).update(settings)
         pipe._forget_derived()
         pipe.model.from_bytes(model)
         for node, dim in open_dims:  # thinc does not unset the dimensions that were loaded

@@ -136,6 +136,15 @@ def test_damaged_or_foreign_weights_are_one_error_and_change_nothing(trained, ki
     assert len(blank("Ada left Bath")) == 3
 
 
+def test_settings_of_a_component_that_cannot_be_loaded_are_not_set():
+    saved, ner = (make_nlp().get_pipe("ner") for _ in range(2))
+    saved.decode = "mbr"
+    saved.cfg["temperature"] = -1
+    with pytest.raises(InputError, match=r"'ner' cannot be loaded: .* temperature is -1"):
+        ner.from_bytes(saved.to_bytes())
+    assert ner.decode == "viterbi"
+
+
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.999])
 def test_folder_with_truncated_weights_does_not_load(trained, tmp_path, share):
     trained.to_disk(tmp_path / "model")

@@ -4,7 +4,7 @@ import pytest
 import spacy
 
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.coverage import Coverage
+from spacy_psa.pipeline.coverage import CountCorrection, Coverage, Promise
 from tests.helpers.analyses import Truth, enumerate_doc
 from tests.helpers.pipelines import (
     entities,
@@ -72,3 +72,19 @@ def test_another_temperature_removes_the_coverage_of_the_former_probabilities(un
     assert ner.calibrated.coverage == coverage
     ner.temperature = 1.5
     assert ner.calibrated.coverage is None
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"),
+    [
+        ("coverage", Coverage(0.9, 0.02, 215), (2, 0.02, 215)),
+        ("recall", {"PER": Promise(0.9, 0.8, 0.1, 50)}, {"PER": (0.9, 0.8)}),
+        ("counts", {"PER": CountCorrection()}, {"PER": 1}),
+    ],
+)
+def test_a_wrong_result_of_calibration_is_an_error_and_changes_nothing(name, right, wrong):
+    calibrated = make_nlp().get_pipe("ner").calibrated
+    setattr(calibrated, name, right)
+    with pytest.raises(InputError, match=f"ner: {name} is "):
+        setattr(calibrated, name, wrong)
+    assert getattr(calibrated, name) == right
