@@ -6,13 +6,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
+from spacy_psa.annotation.drawing import not_too_deep
 from spacy_psa.annotation.rows import docbin_bytes, json_line, json_row
 from spacy_psa.annotation.writers import (
     DocBinWriter,
     Encode,
     JsonlWriter,
     Writer,
-    not_too_deep,
     open_output,
 )
 from spacy_psa.corpora.format_by_name import format_of

@@ -10,7 +10,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc, DocBin
 
-from spacy_psa.annotation.writers import PALETTE
+from spacy_psa.annotation.drawing import PALETTE
 from tests.helpers.commands import assert_one_error, command
 from tests.helpers.nested_pipelines import DEEP, deep_pipeline
 from tests.helpers.pipelines import TEXTS, make_examples, make_nlp, small_model, train
