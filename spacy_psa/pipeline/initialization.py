@@ -1,4 +1,4 @@
-"""What a component is initialized with: examples, which are read once, and lists of labels."""
+"""The examples that a component is initialized with, read once, and its lists of labels."""
 
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -116,7 +116,8 @@ def learn_weights(pipe: Any, examples: Sequence[Example]) -> list[Source]:
     Args:
         pipe: a trained `SpanLabeler` with `suggested_spans`.
         examples: predicted docs with suggestions and all that the model reads, and references
-            that the model was not trained on.
+            that the model was not trained on. After `MOST` sentences with suggestions, the others
+            are left out.
 
     Returns:
         The sources that suggest something there. If there are none, nothing changes.
