@@ -65,14 +65,14 @@ def main() -> None:
         def shoot(name: str) -> None:
             for scheme in ("light", "dark"):
                 page = browser.new_page(
-                    viewport={"width": 900, "height": 500},
+                    viewport={"width": 1280, "height": 600},
                     color_scheme=scheme,
                     device_scale_factor=2,
                 )
                 page.goto(f"{address}annotate")
                 page.wait_for_selector("#result .word")
                 page.wait_for_timeout(300)
-                clip = {"x": 0, "y": 0, "width": 900, "height": 330}
+                clip = {"x": 0, "y": 0, "width": 1280, "height": 470}
                 page.screenshot(path=str(HERE / f"{name}-{scheme}.png"), clip=clip)
                 page.close()
 
