@@ -65,6 +65,8 @@ def main() -> None:
     for each in given.folders:
         family, _, folder = each.partition("=")
         files = sorted(path for path in Path(folder).rglob("*") if path.suffix in OTHER_ENDINGS[0])
+        if not files:
+            raise InputError(f"{folder} has no files of trees")
         figures[Path(folder).name] = measure(family, files)
         print(Path(folder).name, figures[Path(folder).name], flush=True)
     write_record(given.out, "reliability", {"treebanks": figures})
