@@ -1,4 +1,4 @@
-"""Score pipelines that users have on our test sets. Nothing is trained.
+"""Score pipelines that users have on our test sets, from the gold words. Nothing is trained.
 
 The record NAME-CORPUS has `model`, its name and version; `documents`; `words`; `scores`, those of
 spaCy's scorers of the tagger and the entities. Other components do not run, except `tok2vec`.
@@ -6,12 +6,14 @@ spaCy's scorers of the tagger and the entities. Other components do not run, exc
 
 from pathlib import Path
 
-from spacy.training import Corpus
+from spacy.training import Example
 
 from benchmarks.record import write_record
 from benchmarks.script import script_parser
+from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.laboratory.performance.pipelines import named_rows
 from spacy_psa.loading import load_pipeline
+from spacy_psa.sentences import unannotated
 
 OWN = "real_pipelines"
 SCORED = ("tok2vec", "tagger", "ner")
@@ -21,9 +23,8 @@ def score(name: str, model: str, corpus: str, test: Path) -> None:
     """Score a pipeline on a corpus, and write the record."""
     nlp = load_pipeline(model)
     nlp.select_pipes(enable=[pipe for pipe in nlp.pipe_names if pipe in SCORED])
-    reader = Corpus(test)
-    documents = [example.reference for example in reader(nlp)]
-    scores = nlp.evaluate(reader(nlp))
+    documents = list(read_docbin(test, nlp.vocab))
+    scores = nlp.evaluate([Example(unannotated(doc), doc) for doc in documents])
     figures = {
         "model": f"{nlp.meta['lang']}_{nlp.meta['name']} {nlp.meta['version']}",
         "documents": len(documents),
