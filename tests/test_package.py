@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from spacy import Language
 from spacy.util import registry
 
@@ -164,3 +166,29 @@ def test_actions_are_pinned_by_commit():
     used = re.findall(r"uses: (\S+)", text)
     assert used
     assert [each for each in used if not re.search(r"@[0-9a-f]{40}$", each)] == []
+
+
+def tested_requirements() -> set[str]:
+    """The names of all that `pip install spacy-psa[test]` asks for, with its extras."""
+    extras, wanted, names = PROJECT["optional-dependencies"], [*PROJECT["dependencies"]], set()
+    waiting = ["test"]
+    for extra in waiting:  # which grows
+        wanted += extras[extra]
+        waiting += [more for each in extras[extra] for more in own_extras(each)]
+    for line in filter(lambda line: not own_extras(line), wanted):
+        requirement = Requirement(line)
+        if not requirement.marker or requirement.marker.evaluate({"python_version": "3.11"}):
+            names.add(canonicalize_name(requirement.name))
+    return names
+
+
+def own_extras(line: str) -> set[str]:
+    requirement = Requirement(line)
+    return requirement.extras if requirement.name == "spacy-psa" else set()
+
+
+@pytest.mark.parametrize("file", ["requirements.lock", "constraints-lowest.txt"])
+def test_all_that_the_tests_need_is_locked(file):
+    lines = (ROOT / file).read_text(encoding="utf8").splitlines()
+    locked = {canonicalize_name(line.split("==")[0]) for line in lines if re.match(r"\w.*==", line)}
+    assert tested_requirements() - locked == set(), "run `nox -s lock`"
