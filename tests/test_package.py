@@ -168,7 +168,7 @@ def test_actions_are_pinned_by_commit():
     assert [each for each in used if not re.search(r"@[0-9a-f]{40}$", each)] == []
 
 
-def tested_requirements() -> set[str]:
+def requirements_of_tests() -> set[str]:
     """The names of all that `pip install spacy-psa[test]` asks for, with its extras."""
     extras, wanted, names = PROJECT["optional-dependencies"], [*PROJECT["dependencies"]], set()
     waiting = ["test"]
@@ -191,4 +191,4 @@ def own_extras(line: str) -> set[str]:
 def test_all_that_the_tests_need_is_locked(file):
     lines = (ROOT / file).read_text(encoding="utf8").splitlines()
     locked = {canonicalize_name(line.split("==")[0]) for line in lines if re.match(r"\w.*==", line)}
-    assert tested_requirements() - locked == set(), "run `nox -s lock`"
+    assert requirements_of_tests() - locked == set(), "run `nox -s lock`"

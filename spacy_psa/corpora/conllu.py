@@ -195,8 +195,8 @@ class _Reader:
 
     def take_comment(self, text: str) -> None:
         key, _, value = text[1:].partition("=")
-        if key.strip() == "newdoc id":
-            self.document = value.strip()
+        if key.strip() in ("newdoc", "newdoc id"):
+            self.document = value.strip() or None
         elif key.strip() == "global.Entity":
             fields = value.strip().split("-")
             if "etype" not in fields:

@@ -11,11 +11,10 @@ refused.
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import accumulate
 from typing import Any
 
 from spacy_psa.corpora.json_records import take
-from spacy_psa.corpora.marked_text import Mark, MarkedText
+from spacy_psa.corpora.marked_text import Mark, MarkedText, utf16_offsets
 from spacy_psa.errors import InputError
 
 UNLABELLED = "task(s) without annotation, left out"
@@ -66,8 +65,7 @@ def read_texts(records: Iterable[tuple[str, Any]], repairs: Counter[str]) -> Ite
 
 def regions(text: str, spans: Iterable[Scored], name: str = "") -> list[dict[str, Any]]:
     """Make the `result` of an annotation or a prediction; `name` begins the ids of its regions."""
-    # Where each character begins as a browser counts, in units of UTF-16.
-    units = [0, *accumulate(1 + (ord(character) > 0xFFFF) for character in text)]
+    units = utf16_offsets(text)
     return [
         {
             "id": f"{name}{i}",

@@ -5,6 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import NamedTuple
 
 from spacy.language import Language
@@ -175,7 +176,8 @@ def _tokens(nlp: Language, marked: MarkedText) -> tuple[Doc, list[tuple[int, int
     if marked.tokens is None:
         doc = nlp.make_doc(marked.text)
         return doc, [(token.idx, token.idx + len(token)) for token in doc]
-    text, offsets = marked.text, [(s, e) for s, e in marked.tokens if s < e]
+    text, kept = marked.text, [i for i, (s, e) in enumerate(marked.tokens) if s < e]
+    offsets = [marked.tokens[i] for i in kept]
     nexts = [start for start, _ in offsets[1:]] + [len(text)]
     starts: list[bool | int | None] | None = None
     if marked.sentences is not None:
@@ -184,10 +186,15 @@ def _tokens(nlp: Language, marked: MarkedText) -> tuple[Doc, list[tuple[int, int
         nlp.vocab,
         words=[text[s:e] for s, e in offsets],
         spaces=[e < after for (_, e), after in zip(offsets, nexts)],
-        tags=marked.tags,
+        tags=[marked.tags[i] for i in kept] if marked.tags else None,
         sent_starts=starts,
     )
     return doc, offsets
+
+
+def utf16_offsets(text: str) -> list[int]:
+    """Where each character and the end are in units of UTF-16, as Java and browsers count."""
+    return [0, *accumulate(1 + (ord(character) > 0xFFFF) for character in text)]
 
 
 def _inner(text: str, mark: Mark) -> tuple[int, int]:

@@ -95,8 +95,16 @@ def read_csv(path: Path, repairs: Counter[str], faults: list[str]) -> Iterator[S
 
     def rows() -> Iterator[tuple[int, list[str]]]:
         last = ""
-        for cells in csv.reader(lines, delimiter=comma):
-            cells = [cell.strip() for cell in cells]
+        reader = csv.reader(lines, delimiter=comma)
+        while True:
+            begins = len(numbers)
+            try:
+                cells = [cell.strip() for cell in next(reader)]
+            except StopIteration:
+                return
+            except csv.Error as error:
+                line = numbers[begins]
+                raise InputError(f"{path}:{line}: is no row ({error}); check its quotes") from error
             # A malformed row begins no sentence, so that none is kept without its end.
             key = "".join(cells[i] for i in keys) if len(cells) == len(names) else last
             if key and key != last:

@@ -7,17 +7,20 @@ Named entities are read, with the tokens, sentences and parts of speech of DKPro
 """
 
 import gzip
+import zlib
 from collections import Counter
 from collections.abc import Iterator
-from itertools import accumulate
 from pathlib import Path
 from xml.etree import ElementTree
 
-from spacy_psa.corpora.marked_text import Mark, MarkedText
+from spacy_psa.corpora.marked_text import Mark, MarkedText, utf16_offsets
 from spacy_psa.errors import InputError
 
 KEY = "{http://www.omg.org/XMI}id"
-OTHERS = "annotation(s) of other layers, left out"
+CAS = "{http:///uima/cas.ecore}"
+"""The namespace of what holds texts, views and lists."""
+OTHERS = "annotation(s) of other layers or texts, left out"
+EMPTY = "token(s) without characters, left out"
 WITHOUT_LAYER = {"DocumentAnnotation", "DocumentMetaData", "TagsetDescription", "TagDescription"}
 Annotations = list[tuple[int, int, ElementTree.Element]]
 
@@ -36,22 +39,27 @@ def read_texts(path: Path, repairs: Counter[str]) -> Iterator[MarkedText]:
     if len(sofas) != 1:
         raise InputError(f"{path}: has {len(sofas)} texts (sofas); export a file for each text")
     text, sofa = sofas[0].attrib["sofaString"], sofas[0].get(KEY)
-    units = [0, *accumulate(1 + (ord(character) > 0xFFFF) for character in text)]
-    places = {unit: i for i, unit in enumerate(units)}
+    places = {unit: i for i, unit in enumerate(utf16_offsets(text))}
     layers: dict[str, Annotations] = {}
     for element in root:
-        if "begin" in element.attrib and element.get("sofa") == sofa:
-            try:
-                start, end = (places[int(element.attrib[name])] for name in ("begin", "end"))
-            except (KeyError, ValueError):
-                raise InputError(
-                    f"{path}: {_name(element)} {element.get(KEY)} has no begin and end in the text "
-                    f"of {len(text)} characters; export the file again"
-                ) from None
-            layer = "NamedEntity" if _is_entity(element) else _name(element)
-            layers.setdefault(layer, []).append((start, end, element))
+        if element.tag.startswith(CAS) or _name(element) in WITHOUT_LAYER:
+            continue
+        if "begin" not in element.attrib or element.get("sofa") != sofa:
+            repairs[OTHERS] += 1
+            continue
+        try:
+            start, end = (places[int(element.attrib[name])] for name in ("begin", "end"))
+        except (KeyError, ValueError):
+            raise InputError(
+                f"{path}: {_name(element)} {element.get(KEY)} has no begin and end in the text "
+                f"of {len(text)} characters; export the file again"
+            ) from None
+        layer = "NamedEntity" if _is_entity(element) else _name(element)
+        layers.setdefault(layer, []).append((start, end, element))
     entities = layers.pop("NamedEntity", [])
-    tokens = sorted(layers.pop("Token", []), key=lambda token: token[:2])
+    written = sorted(layers.pop("Token", []), key=lambda token: token[:2])
+    tokens = [token for token in written if token[0] < token[1]]
+    repairs.update({EMPTY: len(written) - len(tokens)} if len(tokens) < len(written) else {})
     sentences = layers.pop("Sentence", [])
     own = sorted(name for name, each in layers.items() if "/custom.ecore}" in each[0][2].tag)
     if own and not entities:
@@ -62,9 +70,9 @@ def read_texts(path: Path, repairs: Counter[str]) -> Iterator[MarkedText]:
     others = [element for each in layers.values() for *_, element in each]
     by_key = {element.get(KEY): element.get("PosValue") for element in others}
     tags = [by_key.get(element.get("pos")) or "" for *_, element in tokens]
-    for element in others:
-        if "PosValue" not in element.attrib and _name(element) not in WITHOUT_LAYER:
-            repairs[OTHERS] += 1
+    used = {element.get("pos") for *_, element in tokens}
+    left = sum(element.get(KEY) not in used for element in others)
+    repairs.update({OTHERS: left} if left else {})
     yield MarkedText(
         str(path),
         text,
@@ -82,7 +90,7 @@ def _root(path: Path) -> ElementTree.Element:
     try:
         content = path.read_bytes()
         root = ElementTree.fromstring(gzip.decompress(content) if path.suffix == ".gz" else content)
-    except (ElementTree.ParseError, OSError, EOFError) as error:
+    except (ElementTree.ParseError, OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path}: is not XML ({error}); export the file again") from error
     if _name(root) != "XMI":
         raise InputError(f"{path}: is not XMI, its element is {_name(root)}; export UIMA CAS XMI")

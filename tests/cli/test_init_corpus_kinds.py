@@ -1,5 +1,6 @@
 """`init corpus` reads the kinds of files that people have, or explains how to convert them."""
 
+import gzip
 import json
 import re
 
@@ -166,7 +167,37 @@ def test_xmi_keeps_its_sentences_and_counts_its_other_layers(tmp_path):
     first, second = docs(tmp_path / "out" / "train.spacy")
     assert [t.tag_ for t in first] == POS and [t.text for t in second] == ["🙂", "Rome"]
     assert [(ent.text, ent.label_) for ent in second.ents] == [("Rome", "LOC")]
-    assert "1 annotation(s) of other layers, left out" in result.output
+    assert "1 annotation(s) of other layers or texts, left out" in result.output
+
+
+def test_all_that_is_left_out_of_xmi_is_counted(tmp_path):
+    more = (
+        '<seg:Token xmi:id="40" sofa="1" begin="12" end="12" pos="20"/>'
+        '<ner:NamedEntity xmi:id="41" sofa="2" begin="0" end="3" value="PER"/>'
+        '<custom:EventLink xmi:id="42" role="agent"/>'
+        '<pos:POS xmi:id="43" sofa="1" begin="0" end="3" PosValue="JJ"/></xmi:XMI>'
+    )
+    text = XMI.replace("</xmi:XMI>", more)
+    result = run(put(tmp_path / "in", {"train.xmi": text, "dev.xmi": XMI}), tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    first, _ = docs(tmp_path / "out" / "train.spacy")
+    assert [t.text for t in first] == WORDS and [t.tag_ for t in first] == POS
+    assert "4 annotation(s) of other layers or texts, left out" in result.output
+    assert "1 token(s) without characters, left out" in result.output
+
+
+def test_a_broken_archive_of_xmi_is_one_error(tmp_path):
+    packed = bytearray(gzip.compress(XMI.encode()))
+    packed[20:30] = bytes(10)
+    put(tmp_path / "in", {"dev.xmi": XMI})
+    (tmp_path / "in" / "train.xmi.gz").write_bytes(packed)
+    assert_one_error(run(tmp_path / "in", tmp_path / "out"), "train.xmi.gz: is not XML")
+
+
+def test_a_quote_without_an_end_is_named_by_its_line(tmp_path):
+    rows = "word,tag\nAda,B-PER\n" + '"left,O\n' + "Rome,B-LOC\n" * 20000
+    put(tmp_path / "in", {"train.csv": rows, "dev.csv": "word,tag\nAda,B-PER\n"})
+    assert_one_error(run(tmp_path / "in", tmp_path / "out"), "train.csv:3: is no row")
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,13 @@ def test_entities_are_read_outer_ones_first(write, vocab):
     assert doc.has_annotation("ENT_IOB") and doc.user_data["document"] == "d1"
 
 
+def test_a_new_document_without_an_id_is_not_the_one_before(write, vocab):
+    row = ("Ada", "NNP", "Entity=(1-person-new)")
+    text = conllu(row, document="a") + "# newdoc\n" + conllu(row)
+    names = [doc.user_data.get("document") for doc in read_docs(write(text), vocab)]
+    assert names == ["a", None]
+
+
 def test_a_file_without_entities_marks_none(write, vocab):
     text = NESTED.split("\n", 2)[2].replace("Entity", "Identity")
     (doc,) = read_docs(write(text), vocab)
