@@ -104,7 +104,9 @@ def read_csv(path: Path, repairs: Counter[str], faults: list[str]) -> Iterator[S
                 return
             except csv.Error as error:
                 line = numbers[begins]
-                raise InputError(f"{path}:{line}: is no row ({error}); check its quotes") from error
+                raise InputError(
+                    f"{path}:{line}: cannot be read ({error}); check its quotes"
+                ) from error
             # A malformed row begins no sentence, so that none is kept without its end.
             key = "".join(cells[i] for i in keys) if len(cells) == len(names) else last
             if key and key != last:

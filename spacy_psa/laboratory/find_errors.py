@@ -49,14 +49,14 @@ def find_errors(
         watch: follows the docs.
 
     Returns:
-        The rows that were written, the most suspicious first, and what all folds found.
+        The rows that were written, the most suspicious first, and the results of all folds.
 
     Raises:
         InputError: if a file cannot be read or written, no doc has annotation of this kind, and as
             `find_suspects`.
     """
     docs = read_docbin(corpus, Vocab())
-    found = Found([], [], 0)
+    result = Found([], [], 0)
     models = folds(docs)
     for numbers, model in models:
         nlp = load_pipeline(str(model), gpu_id)
@@ -64,14 +64,14 @@ def find_errors(
         of_fold = [docs[i] for i in numbers]
         whole, shown = len(models) == 1, partial(watch, what="documents")
         suspects, failed, bare = find_suspects(nlp, pipe.name, of_fold, numbers, whole, shown)
-        found = Found(found.suspects + suspects, found.failed + failed, found.bare + bare)
-    if found.bare == len(docs):
+        result = Found(result.suspects + suspects, result.failed + failed, result.bare + bare)
+    if result.bare == len(docs):
         raise InputError(
             f"{corpus}: no document has annotation of {pipe.name}; use annotated documents"
         )
-    rows = make_rows(ranked(found.suspects, pipe, docs), layer_of(pipe), docs)
+    rows = make_rows(ranked(result.suspects, pipe, docs), layer_of(pipe), docs)
     write_rows(rows, output)
-    return rows, found
+    return rows, result
 
 
 def by_model(model: str) -> Callable[[list[Doc]], list[Fold]]:

@@ -197,7 +197,7 @@ def test_a_broken_archive_of_xmi_is_one_error(tmp_path):
 def test_a_quote_without_an_end_is_named_by_its_line(tmp_path):
     rows = "word,tag\nAda,B-PER\n" + '"left,O\n' + "Rome,B-LOC\n" * 20000
     put(tmp_path / "in", {"train.csv": rows, "dev.csv": "word,tag\nAda,B-PER\n"})
-    assert_one_error(run(tmp_path / "in", tmp_path / "out"), "train.csv:3: is no row")
+    assert_one_error(run(tmp_path / "in", tmp_path / "out"), "train.csv:3: cannot be read")
 
 
 @pytest.mark.parametrize(

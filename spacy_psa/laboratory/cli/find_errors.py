@@ -66,11 +66,11 @@ def find_errors(
         folder = work or output.with_name(f"{output.stem}-folds")
         options = {"folds": folds, "seed": seed, "jobs": jobs, "gpu_id": gpu_id}
         of_folds = cross_fitted(settings, folder, tell=typer.echo, **options)
-    rows, found = find(corpus, output, of_folds, pipe, gpu_id, watched)
-    for number, reason in found.failed:
+    rows, result = find(corpus, output, of_folds, pipe, gpu_id, watched)
+    for number, reason in result.failed:
         typer.echo(f"{corpus}, document {number}: left out: {reason}", err=True)
-    if found.bare:
-        typer.echo(f"{corpus}: {found.bare:,} documents without annotation: left out", err=True)
+    if result.bare:
+        typer.echo(f"{corpus}: {result.bare:,} documents without annotation: left out", err=True)
     print_table(HEADS, table(rows[:top]))
     typer.echo(f"{output}: {len(rows):,} places where the annotation may be wrong")
     typer.echo(f"Next: spacy-psa serve MODEL --review {output}")
