@@ -6,8 +6,7 @@ from scripts import words
 from tests.helpers.paths import ROOT
 
 CLEAN = [
-    *("spacy_psa/annotation", "spacy_psa/kernels", "spacy_psa/pipeline", "spacy_psa/scoring"),
-    *("spacy_psa/structs", "benchmarks", "scripts", "examples"),
+    *("spacy_psa", "benchmarks", "scripts", "examples"),
     *("docs/explanation", "docs/figures", "docs/generate", "docs/how-to", "docs/tutorial"),
     *("docs/index.md", "docs/papers.md", "docs/pictures"),
     *("configs", "project.yml", "README.md", "CONTRIBUTING.md"),
