@@ -53,6 +53,8 @@ def read_patterns(path: Path, vocab: Vocab) -> list[dict[str, Any]]:
         fault = ""
         if not isinstance(label, str) or not label or not pattern:
             fault = "it needs a label and a pattern"
+        elif not isinstance(record.get("id", ""), str):
+            fault = "its id is not a string"
         elif not isinstance(pattern, str):
             try:
                 matcher.add("pattern", [pattern])
@@ -83,13 +85,16 @@ def add_rules(nlp: Language, name: str, paths: Iterable[Path], weight: float = W
         Warnings of labels that the component does not know, whose patterns suggest nothing.
 
     Raises:
-        InputError: as `read_patterns`, and if another component has the name of a file.
+        InputError: as `read_patterns`, and if another file or component has the name of a file.
     """
     pipe: Any = nlp.get_pipe(name)
-    warnings = []
+    warnings, files = [], dict[str, Path]()
     for path in paths:
         patterns = read_patterns(path, nlp.vocab)
         key = re.sub(r"\W", "_", path.stem)
+        if key in files:
+            raise InputError(f"{path}: {files[key]} has the name {key!r} already: rename the file")
+        files[key] = path
         if key in nlp.component_names:
             if not isinstance(nlp.get_pipe(key), SpanRuler):
                 raise InputError(f"{path}: the pipeline has a component {key!r}: rename the file")

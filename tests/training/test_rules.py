@@ -50,6 +50,7 @@ def test_each_file_is_a_ruler_and_a_later_file_of_its_name_replaces_it(tmp_path)
         ('{"label": "PER", "pattern": ""}', "needs a label and a pattern"),
         ('{"label": "PER", "pattern": [{"LOWERED": "ada"}]}', "LOWERED"),
         ('{"label": "PER", "pattern": 3}', "is not a pattern"),
+        ('{"label": "PER", "pattern": "Ada", "id": ["q"]}', "its id is not a string"),
         (None, "has no patterns"),
     ],
 )
@@ -65,6 +66,12 @@ def test_bad_patterns_are_named(tmp_path, line, fault):
 def test_a_component_with_the_name_of_a_file_is_one_error(tmp_path):
     with pytest.raises(InputError, match="a component 'ner': rename the file"):
         add_rules(random_nlp(), "ner", [write(tmp_path / "ner.jsonl", TOWNS)])
+
+
+def test_two_files_of_one_name_are_one_error(tmp_path):
+    nlp, paths = random_nlp(), [tmp_path / "my t.jsonl", tmp_path / "my_t.jsonl"]
+    with pytest.raises(InputError, match="has the name 'my_t' already"):
+        add_rules(nlp, "ner", [write(path, TOWNS) for path in paths])
 
 
 def test_the_command_learns_weights_and_saves_them(tmp_path):

@@ -250,8 +250,9 @@ class Annotating:
         self.queue.put(text, usefulness(analyses, self.queue.order), contradicted(analyses))
 
     def _is_done(self, text: int) -> bool:
-        """Check whether all annotators have decided a text."""
-        return bool(self._done) and all(text in done for done in self._done.values())
+        """Check whether all annotators who have completed any text have completed this one."""
+        sets = [done for done in self._done.values() if done]
+        return bool(sets) and all(text in done for done in sets)
 
     async def replace(self, with_model: WithModel, nlp: Language) -> None:
         """Put another pipeline in the place of the one that is served, and renew the queue."""

@@ -41,7 +41,7 @@ class TextList:
             annotator: who asks.
             search: a part of the text, in upper or lower case; "" for all.
             which: the filter.
-            first: how many texts to leave out.
+            first: how many texts to leave out; if fewer match, those before the last page.
         """
         if not self._texts:
             self._texts = self._work.store.all_texts()
@@ -51,6 +51,7 @@ class TextList:
         chosen = self._chosen(which, done, skipped, notes)
         part = search.strip().casefold()
         matching = [n for n in chosen if part in self._texts[n].casefold()] if part else chosen
+        first = min(first, max(0, len(matching) - 1) // PAGE * PAGE)
         rows = [
             {
                 "text": number,

@@ -175,6 +175,18 @@ def test_annotators_have_texts_and_decisions_of_their_own(asked):
     assert about["counts"]["done"] == 0
 
 
+def test_an_annotator_who_only_skips_leaves_finished_texts_finished(asked):
+    asked.decide(1, ("complete", 0, len(asked.work.store.text(1).tokens.words)))
+    assert asked.work._is_done(1)
+    asked.decide(2, ("skipped", 0, 1), annotator="eve")
+    assert asked.work._is_done(1)
+
+
+def test_a_list_that_became_shorter_shows_its_last_page(asked):
+    _, answer = asked.post("texts", search="", filter="all", first=50)
+    assert answer["first"] == 0 and len(answer["rows"]) == answer["total"]
+
+
 def test_work_goes_on_where_it_ended(served, tmp_path):
     with asking(served.nlp, tmp_path) as asked:
         asked.decide(1, ("complete", 0, len(asked.work.store.text(1).tokens.words)))

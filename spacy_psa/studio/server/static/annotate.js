@@ -75,7 +75,6 @@ async function answered(path, body) {
 
 const visit = (text) => request("api/annotation/text", { text });
 const next = () => request("api/annotation/text", {});
-const again = () => (state.text ? visit(state.text.text) : next());
 const decide = (decisions, place) => request("api/annotation/decide", { text: state.text.text, decisions }, place);
 const undo = () => request("api/annotation/undo", {});
 const skip = () => decide([{ verdict: "skipped", start: 0, end: endOf(state.text.sentences.at(-1)) }]);

@@ -4,16 +4,17 @@ import { ask } from "./api.js";
 import { make } from "./dom.js";
 
 const at = (id) => document.getElementById(id);
-const state = { text: null, flag: false, annotator: () => "", onSaved: () => {}, fail: () => {} };
+const state = { text: null, owner: "", flag: false, annotator: () => "", onSaved: () => {}, fail: () => {} };
 const onText = () => state.text !== null;
 
 export function showNotes(text, notes) {
-  const { flag = false, comment = "" } = notes[state.annotator()] ?? {};
-  if (text !== state.text) at("comment").value = comment; // what is being typed stays
-  Object.assign(state, { text, flag });
+  const owner = state.annotator();
+  const { flag = false, comment = "" } = notes[owner] ?? {};
+  if (text !== state.text || owner !== state.owner) at("comment").value = comment; // what is being typed stays
+  Object.assign(state, { text, owner, flag });
   at("flag").setAttribute("aria-pressed", `${flag}`);
   at("flag").disabled = at("comment").disabled = !onText();
-  const others = Object.entries(notes).filter(([name, note]) => name !== state.annotator() && (note.comment || note.flag));
+  const others = Object.entries(notes).filter(([name, note]) => name !== owner && (note.comment || note.flag));
   at("others").replaceChildren(...others.map(([name, note]) => make("li", { dir: "auto" },
     make("b", {}, name), note.flag ? " ⚑ " : " ", note.comment)));
 }

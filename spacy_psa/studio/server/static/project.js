@@ -63,7 +63,7 @@ async function learn() {
     showAnnotators(about.counts_of);
     at("whose").replaceChildren(make("option", { value: "" }, "all annotators, where they agree"),
       ...about.annotators.map((one) => make("option", {}, one)));
-    watchTeach(about.teach, () => {});
+    watchTeach(about.teach);
     showAgreement(await ask("api/annotation/agreement"));
   } catch (error) {
     fail(error);

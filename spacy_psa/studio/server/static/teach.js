@@ -13,20 +13,18 @@ function show(status) {
   return running;
 }
 
-async function follow(send, onTaken) {
+async function follow(send) {
   clearTimeout(timer);
   try {
     const status = await send();
-    if (show(status)) timer = setTimeout(follow, 700, () => ask("api/annotation/teach", undefined, { quiet: true }), onTaken);
-    else if (status.state === "taken") onTaken();
+    if (show(status)) timer = setTimeout(follow, 700, () => ask("api/annotation/teach", undefined, { quiet: true }));
   } catch (error) {
     show({ state: "failed", message: error.message });
   }
 }
 
-// `onTaken` is called when a new model is in use.
-export function watchTeach(status, onTaken) {
-  if (show(status)) follow(() => ask("api/annotation/teach"), onTaken);
-  at("teach").onclick = () => follow(() => ask("api/annotation/teach", {}), onTaken);
-  at("stop").onclick = () => follow(() => ask("api/annotation/teach/stop", {}), () => {});
+export function watchTeach(status) {
+  if (show(status)) follow(() => ask("api/annotation/teach"));
+  at("teach").onclick = () => follow(() => ask("api/annotation/teach", {}));
+  at("stop").onclick = () => follow(() => ask("api/annotation/teach/stop", {}));
 }

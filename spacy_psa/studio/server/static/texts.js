@@ -4,7 +4,7 @@ import { ask } from "./api.js";
 import { make } from "./dom.js";
 
 const at = (id) => document.getElementById(id);
-const state = { annotator: () => "", visit: () => {}, shown: null, first: 0, total: 0, turn: 0 };
+const state = { annotator: () => "", visit: () => {}, shown: null, first: 0, turn: 0 };
 const MARKS = { done: "✓", skipped: "↷" };
 
 function row({ text, words, state: how, flagged, comments }) {
@@ -23,7 +23,7 @@ export async function listTexts() {
   const body = { annotator: state.annotator(), search: at("search").value, filter: at("filter").value, first: state.first };
   const { total, first, rows } = await ask("api/annotation/texts", body, { quiet: true });
   if (turn !== state.turn) return;
-  state.total = total;
+  state.first = first;
   at("texts").replaceChildren(...rows.map(row));
   at("found").textContent = total ? `${first + 1} to ${first + rows.length} of ${total}` : "There are none.";
   at("earlier").disabled = !first;
