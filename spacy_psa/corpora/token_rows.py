@@ -2,7 +2,7 @@
 
 - CSV with a header, such as Kaggle's `Sentence #,Word,POS,Tag`.
 - CoNLL-U, with entities in the last column: `ner=B-PER`.
-- WebAnno TSV 3, also of INCEpTION.
+- WebAnno TSV 1 to 3, also of INCEpTION.
 - A sentence on each line: `Ada|NNP|B-PER left|VBD|O`.
 - JSON of Hugging Face data sets: `{"tokens": ["Ada", "left"], "ner_tags": [1, 0]}`.
 """
@@ -35,6 +35,10 @@ PARTS_OF_TOKENS = "row(s) of a part of a token, left out"
 _MISC = re.compile(r"(?:^|\|)(?:ner|ne|namedentity|entity_type)=([^|]*)", re.IGNORECASE)
 _LAST_NUMBER = re.compile(r"\d+$")
 _WEBANNO = re.compile(r"(?P<value>(?:\\.|[^\[|\\])*)(?:\[(?P<id>\d+)\])?")
+_WEBANNO_2 = re.compile(r"\s*#\s*\w+(\.\w+)+\s*\|")
+_WEBANNO_1 = "#.Lemma|value#.POS|PosValue#.NamedEntity|value#.Dependency|1|2|3|4|AttachTo="
+"""The columns of WebAnno TSV 1, as a head of version 2 would name them."""
+_SPAN_1 = re.compile(r"[BI][-_][^|]+(\|.*)?|O(\|.*)?|[-_]")
 _LOOK = 50
 """The number of lines by which a format is recognised."""
 
@@ -48,6 +52,8 @@ def rows_of(path: Path) -> tuple[str, Rows] | None:
         return "WebAnno TSV", read_webanno
     first = next((line for line in lines if not line.startswith("#")), lines[0])
     cells = first.split("\t")
+    if _WEBANNO_2.match(lines[0]) or _is_webanno_1(lines):
+        return "WebAnno TSV", read_webanno
     if len(cells) == 10 and cells[0] in ("1", "1-2") and (cells[6] == "_" or cells[6].isdigit()):
         return "CoNLL-U", read_conllu
     if ".csv" in path.suffixes or "sentence" in lines[0].lower().split("\t")[0]:
@@ -56,6 +62,14 @@ def rows_of(path: Path) -> tuple[str, Rows] | None:
     if "\t" not in first and len(bars) == 1 and 0 not in bars and not first.startswith("|"):
         return "word|tag lines", read_bars
     return None
+
+
+def _is_webanno_1(lines: Sequence[str]) -> bool:
+    """Tell WebAnno TSV 1, with entities in the fifth column, from CoNLL-U."""
+    rows = [line.split("\t") for line in lines if not line.startswith("#")]
+    spans = [row[4] for row in rows if len(row) == 10 and row[0].isdecimal()]
+    named = any(span[0] in "BI" for span in spans if span) or lines[0].startswith("#id=")
+    return bool(spans) and len(spans) == len(rows) and named and all(map(_SPAN_1.fullmatch, spans))
 
 
 def _filled(place: str, columns: list[str]) -> list[str]:
@@ -150,12 +164,12 @@ def read_conllu(path: Path, repairs: Counter[str], faults: list[str]) -> Iterato
 
 
 def read_webanno(path: Path, repairs: Counter[str], faults: list[str]) -> Iterator[Sentence]:
-    """Yield the words and entities of WebAnno TSV 3, and parts of speech if it has them.
+    """Yield the words and entities of WebAnno TSV 1 to 3, and parts of speech if it has them.
 
     Entities are the values of the layer NamedEntity or, without one, of the first layer of spans
     that is not of tokens. The other layers are named in `repairs`.
     """
-    layers = _webanno_layers(path)
+    word, layers = _webanno_layers(path)
     tokens = ("POS", "Lemma", "MorphologicalFeatures", "Stem", "Token", "Sentence")
     others = {name: place for name, place in layers.items() if _layer_of(name) not in tokens}
     spans = [name for name in others if others[name][0] == "SP"]
@@ -168,12 +182,12 @@ def read_webanno(path: Path, repairs: Counter[str], faults: list[str]) -> Iterat
     pos = next((place for name, (_, place) in layers.items() if name.endswith(".POS|PosValue")), 0)
     if left := {*map(_layer_of, others)} - {_layer_of(chosen)}:
         repairs[f"layer(s) left out ({', '.join(sorted(left))})"] = len(left)
-    count = 3 + len(layers)
+    count = word + 1 + len(layers)
     last = ("", "")
 
     def split(number: int, text: str, begins: bool) -> list[str] | None:
         nonlocal last
-        if text.startswith("#"):
+        if text.lstrip(" ").startswith("#"):
             return None
         cells = text.split("\t")[:count]
         if "." in cells[0].partition("-")[2]:
@@ -181,8 +195,11 @@ def read_webanno(path: Path, repairs: Counter[str], faults: list[str]) -> Iterat
             return None
         place = f"{path}:{number}"
         _check_count(place, cells, count)
-        tag, last = _webanno_tag(cells[ner], last, repairs)
-        return _filled(place, [cells[2], *([cells[pos].split("|")[0]] if pos else []), tag])
+        if word == 2:
+            tag, last = _webanno_tag(cells[ner], last, repairs)
+        else:
+            tag = _webanno_bio(cells[ner], chosen.partition("|")[0], repairs)
+        return _filled(place, [cells[word], *([cells[pos].split("|")[0]] if pos else []), tag])
 
     return group_rows(str(path), read_lines(path, repairs), split, faults=faults)
 
@@ -192,18 +209,25 @@ def _layer_of(name: str) -> str:
     return name.partition("|")[0].rpartition(".")[2]
 
 
-def _webanno_layers(path: Path) -> dict[str, tuple[str, int]]:
-    """Find the kind and column of each feature in the head of a file; columns 0 to 2 are tokens."""
-    layers: dict[str, tuple[str, int]] = {}
-    place = 3
-    for _, text in islice(read_lines(path, Counter()), _LOOK):
-        if text.startswith("#T_"):
-            kind, _, rest = text[3:].partition("=")
-            layer, *features = rest.split("|")
-            for feature in features or [""]:
-                layers[f"{layer}|{feature}"] = kind, place
-                place += 1
-    return layers
+def _webanno_layers(path: Path) -> tuple[int, dict[str, tuple[str, int]]]:
+    """Find the column of the words, and the kind and column of each feature."""
+    head = [text for _, text in islice(read_lines(path, Counter()), _LOOK)]
+    if head[0].startswith("#FORMAT"):
+        lines = [text[3:].partition("=") for text in head if text.startswith("#T_")]
+        word, kinds = (
+            2,
+            [(kind, layer if "|" in layer else f"{layer}|") for kind, _, layer in lines],
+        )
+    else:
+        line = next((text for text in head if _WEBANNO_2.match(text)), _WEBANNO_1)
+        names = ["|".join(map(str.strip, layer.split("|"))) for layer in line.split("#")[1:]]
+        word, kinds = 1, [("RL" if "AttachTo=" in layer else "SP", layer) for layer in names]
+    columns = [
+        (f"{layer.partition('|')[0]}|{feature}", kind)
+        for kind, layer in kinds
+        for feature in layer.split("|")[1:]
+    ]
+    return word, {name: (kind, i) for i, (name, kind) in enumerate(columns, word + 1)}
 
 
 def _webanno_tag(
@@ -221,6 +245,16 @@ def _webanno_tag(
         return "?", ("", "")
     continues = bool(number) and (label, number) == last
     return f"{'I' if continues else 'B'}-{label}", (label, number)
+
+
+def _webanno_bio(cell: str, layer: str, repairs: Counter[str]) -> str:
+    """Return the tag of a value of the versions 1 and 2: B-PER, B_PER, PER, or that of no span."""
+    value, bar, _ = cell.partition("|")
+    repairs.update([STACKED] if bar else [])
+    if value in ("_", "-", "O", "O-_", "B-_", "I-_"):
+        return "O"
+    tag = f"{value[0]}-{value[2:]}" if re.match("[BI][-_].", value) else f"B-{value}"
+    return "?" if tag[2:] == f"{layer}_" else tag
 
 
 def read_bars(path: Path, repairs: Counter[str], faults: list[str]) -> Iterator[Sentence]:

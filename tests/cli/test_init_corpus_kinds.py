@@ -42,6 +42,18 @@ WEBANNO = """#FORMAT=WebAnno TSV 3.2
 1-3\t13-17\tleft\tVBD\t_\t_\t
 1-4\t18-22\tRome\tNNP\t*\tLOC\t
 """
+NE = ["B-PER|B-x", "I-PER|O-_", "O", "B-LOC"]
+WEBANNO_1 = f"#id=1\n#text={TEXT}\n" + "".join(
+    f"{i}\t{word}\t_\t{pos}\t{ne.replace('-', '_', 1)}\t_\t0\troot\t_\t_\n"
+    for i, (word, pos, ne) in enumerate(zip(WORDS, POS, NE), 1)
+)
+WEBANNO_2 = f""" # a.POS | PosValue # a.NamedEntity | id | value # a.Dep | x | AttachTo=y
+#id=1
+#text={TEXT}
+""" + "".join(
+    f"1-{i}\t{word}\t{pos}\tO\t{ne}\t_\t_\t\n"
+    for i, (word, pos, ne) in enumerate(zip(WORDS, POS, NE), 1)
+)
 XMI = f"""<?xml version="1.0" encoding="UTF-8"?>
 <xmi:XMI xmlns:xmi="http://www.omg.org/XMI" xmlns:cas="http:///uima/cas.ecore"
  xmlns:ner="http:///de/tudarmstadt/ukp/dkpro/core/api/ner/type.ecore"
@@ -91,7 +103,9 @@ KINDS = {
     "suffix tags": {"train.bio": columns("PER-B", "PER-I", "O", "LOC-B")},
     "IO tags of Stanford NER": {"train.tsv": columns("PER", "PER", "O", "LOC") + "and\tO\n" * 3},
     "CoNLL-U": {"train.conllu": f"# sent_id = 1\n{CONLLU}\n"},
-    "WebAnno TSV": {"train.tsv": WEBANNO},
+    "WebAnno TSV 3": {"train.tsv": WEBANNO},
+    "WebAnno TSV 2": {"train.tsv": WEBANNO_2},
+    "WebAnno TSV 1": {"train.tsv": WEBANNO_1},
     "UIMA XMI": {"train.xmi": XMI},
     "Kaggle's CSV": {"train.csv": KAGGLE},
     "CSV with a header and empty lines": {
@@ -155,7 +169,7 @@ def test_each_kind_of_file_is_read(tmp_path, kind):
     assert result.exit_code == 0, result.output
     doc, *_ = docs(tmp_path / "out" / "train.spacy")
     assert [(ent.text, ent.label_) for ent in doc.ents] == ENTITIES
-    if kind in ("CoNLL-U", "WebAnno TSV", "UIMA XMI", "Kaggle's CSV", "a sentence on each line"):
+    if kind.startswith(("CoNLL-U", "WebAnno", "UIMA XMI", "Kaggle's", "a sentence on each line")):
         assert doc.has_annotation("TAG")
     assert "[Ada Lovelace PER] left [Rome LOC]" in result.stdout
 

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from spacy_psa.corpora.conllu import EMPTY
-from spacy_psa.corpora.token_rows import BLANKS, NO_TOKENS, read_tagged, rows_of
+from spacy_psa.corpora.token_rows import BLANKS, NO_TOKENS, STACKED, read_tagged, rows_of
 from spacy_psa.errors import InputError
 
 FILE = "in.tsv"
@@ -91,6 +91,24 @@ def test_a_number_of_several_rows_continues_an_entity_of_webanno(write):
     text = WEBANNO.replace("\t*\tPER\t", "\t*[7]\tPER[7]\t").replace("GO\t_\t_", "GO\t*[7]\tPER[7]")
     (first, _), _ = read(write(text))
     assert [tag for *_, tag in first] == ["B-PER", "I-PER"]
+
+
+def test_old_versions_of_webanno_read_the_first_of_stacked_entities(write):
+    """A value without prefix is an entity of one token, and one without value is not known."""
+    text = "# x.Named | kind\n#id=1\n#text=…\n" + "".join(
+        f"1-{i}\tw{i}\t{value}\t\n"
+        for i, value in enumerate(["B-A", "I-A|B-B", "O-_|I-B", "A", "A", "_", "B-x.Named_"], 1)
+    )
+    repairs = Counter()
+    (rows,), faults = read(write(text), repairs)
+    assert [tag for _, tag in rows] == ["B-A", "I-A", "O", "B-A", "B-A", "O", "?"] and not faults
+    assert repairs[STACKED] == 2
+
+
+def test_conllu_with_a_word_a_sentence_is_no_webanno(write):
+    row = "1\tBob\tbob\tPROPN\t_\t_\t0\troot\t_\tner=B-PER\n"
+    (rows,), _ = read(write(row))
+    assert rows == [["Bob", "PROPN", "B-PER"]]
 
 
 def tagged(write, *records, names=("O", "B-PER")):
