@@ -74,8 +74,8 @@ def join_rows(xp: Any, arrays: list[Floats2d]) -> Floats2d:
 
 def split_rows(rows: Any, sizes: Iterable[int]) -> list[Any]:
     """Split an array into views with `sizes` rows each, as `join_rows` joined them."""
-    ends = list(accumulate(sizes))[:-1]
-    return [rows[start:end] for start, end in zip([0, *ends], [*ends, None])]
+    ends = list(accumulate(sizes))
+    return list(map(rows.__getitem__, map(slice, [0, *ends], ends)))
 
 
 def _follow_each_other(arrays: list[Any]) -> bool:

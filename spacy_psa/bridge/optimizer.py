@@ -1,6 +1,6 @@
 """Updates of the torch modules in a thinc model."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Any
 
@@ -128,12 +128,10 @@ class TensorOptimizer(Optimizer):
         held.lerp_(weights, 1.0 - self.average_decay(updates))
 
 
-def torch_modules(node: Model) -> Iterator[nn.Module]:
-    """Yield the torch modules that a node holds, without those of the nodes below it."""
-    for shim in node.shims:
-        module = getattr(shim, "_model", None)
-        if isinstance(module, nn.Module):
-            yield module
+def torch_modules(node: Model) -> list[nn.Module]:
+    """Return the torch modules that a node holds, without those of the nodes below it."""
+    modules = [getattr(shim, "_model", None) for shim in node.shims]
+    return [module for module in modules if isinstance(module, nn.Module)]
 
 
 def clip_gradients(models: Iterable[Model], max_norm: float) -> float:

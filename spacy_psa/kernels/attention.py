@@ -12,6 +12,7 @@ which the compiler turns into vector instructions. The constant 1 does not chang
 and is left out: f_ij = -k Σ_d w_d r_ijd + bias, df/dA_d = k² w_d r(1-r).
 """
 
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -283,7 +284,7 @@ def attend(
     offsets = np.concatenate([[0], np.cumsum(lengths.numpy())]).astype(np.int64)
     slope, band = SLOPES[activation], min(band, int(lengths.max()) - 1)
     tensors = a, c, w, table, distance, x
-    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+    if torch.is_grad_enabled() and any(map(attrgetter("requires_grad"), tensors)):
         result: Tensor = AdditiveAttention.apply(*tensors, offsets, slope, signed, masked, band)
         return result
     a, c, nothing = a.mul_(slope), c.mul_(slope), x.new_empty(0)

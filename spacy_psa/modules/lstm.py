@@ -344,7 +344,8 @@ class Recurrence(torch.autograd.Function):
             flat[d] = bias[d]
             adder(w_ih[d].t(), precision)(flat[d], x[d])
         again = [adder(weight.t(), precision) for weight in w_hh]
-        cells, squashed, out = (x.new_empty(2, total, hidden) for _ in range(3))
+        cells = x.new_empty(2, total, hidden)
+        squashed, out = torch.empty_like(cells), torch.empty_like(cells)
         step: Any = forward_step
         arrays: tuple[Any, ...] = (gates, cells, squashed, out)
         if _compiled(x):

@@ -125,14 +125,17 @@ class PositionBias(nn.Module):
             (longest,).
         """
         table, distance = x.new_zeros(len(x), 1), x.new_zeros(longest)
+        if not (self.token_bias or self.gaussian):
+            return table, distance
+        of_distance, of_table = self.shares()
         if self.token_bias:
             table = x @ self.distances.T
             if not self.signed:
                 table = table + (self.distances @ self.global_score + self.global_bias)
-            table = self.shares()[1] * table
+            table = of_table * table
         if self.gaussian:  # in float64, as squares of large distances are not exact in float32
             g = -(torch.arange(longest, dtype=torch.float64) ** 2) / (2 * (self.window / 2) ** 2)
-            distance = self.shares()[0] * g.to(distance)
+            distance = of_distance * g.to(distance)
         return table, distance
 
     def psi(self, x: Tensor, lengths: Tensor) -> Tensor:

@@ -300,7 +300,7 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
         """Translate the evidence on a doc into what is known of each sentence."""
 
     @abstractmethod
-    def _divided(self, sizes: list[int], known: list[Any]) -> Iterator[list[int]]:
+    def _divided(self, sizes: list[int], known: list[Any]) -> Iterable[list[int]]:
         """Divide sentences of `sizes` tokens into batches, without those that have no tokens."""
 
     @abstractmethod

@@ -10,7 +10,9 @@ Notes and spans know their characters. So they follow when tokens are merged or 
 
 import struct
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from functools import partial
+from itertools import repeat
 from typing import Any
 
 import numpy
@@ -36,13 +38,12 @@ def note(
         scores: the probability of each item, if the component wrote them.
     """
     notes: Any = doc.user_data
-    for key in list(_keys(name, doc)):
-        del notes[key]
-    if scores is None:
-        notes.update((_key(name, item), True) for item in items)
-    else:
-        pairs = zip(items, scores, strict=True)
-        notes.update((_key(name, item), float(score)) for item, score in pairs)
+    begin = f"{name}:predicted:"
+    for key in list(notes):
+        if isinstance(key, tuple) and len(key) == 4 and str(key[1]).startswith(begin):
+            del notes[key]
+    values = repeat(True) if scores is None else map(float, scores)
+    notes.update(zip(map(partial(_key, name), items), values, strict=scores is not None))
 
 
 def is_noted(name: str, item: Span | Token) -> bool:
@@ -61,13 +62,6 @@ def noted_names(doc: Doc) -> list[str]:
     keys = (key for key in doc.user_data if isinstance(key, tuple) and len(key) == 4)
     parts = (str(key[1]).partition(":predicted:") for key in keys)
     return list(dict.fromkeys(name for name, mark, _ in parts if mark))
-
-
-def _keys(name: str, doc: Doc) -> Iterator[Any]:
-    begin = f"{name}:predicted:"
-    for key in doc.user_data:
-        if isinstance(key, tuple) and len(key) == 4 and str(key[1]).startswith(begin):
-            yield key
 
 
 def _key(name: str, item: Span | Token) -> Key:

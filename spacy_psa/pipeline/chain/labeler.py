@@ -1,7 +1,7 @@
 """The base class of the chain components: from docs to distributions over their tag sequences."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -172,12 +172,16 @@ class ChainLabeler(StructuredPipe):
 
     # From docs to distributions
 
-    def _divided(self, sizes: list[int], known: list[Known]) -> Iterator[list[int]]:
-        most = max(len(each.weights) for each in known)
+    def _divided(self, sizes: list[int], known: list[Known]) -> Iterable[list[int]]:
+        budget = min(self.batch_tokens, POTENTIALS // max(1, self._outputs**2))
+        weights = [len(each.weights) for each in known]
+        if not any(weights):
+            return batches_by_size(sizes, budget)
         # Sentences with weights of spans have more tags, so they are in batches of their own.
-        for tags, refined in ((self._outputs, False), (self._outputs + 4 * most, True)):
-            own = [s * (bool(each.weights) == refined) for s, each in zip(sizes, known)]
-            yield from batches_by_size(own, min(self.batch_tokens, POTENTIALS // max(1, tags**2)))
+        less = min(budget, POTENTIALS // (self._outputs + 4 * max(weights)) ** 2)
+        plain = [size * (count == 0) for size, count in zip(sizes, weights)]
+        refined = [size * (count > 0) for size, count in zip(sizes, weights)]
+        return [*batches_by_size(plain, budget), *batches_by_size(refined, less)]
 
     def _given(self, scores: Sequence[Floats2d], known: Sequence[Known]) -> LinearChain:
         flat = tempered(self, scores)

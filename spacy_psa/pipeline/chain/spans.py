@@ -4,6 +4,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from functools import cached_property, partial
+from itertools import filterfalse
 from typing import Any, ClassVar
 
 import numpy
@@ -278,7 +279,7 @@ class SpanLabeler(ChainLabeler):
         if self.overwrite:
             return [], None
         spans, outside = self.store.read(doc)
-        return [span for span in spans if not is_noted(self.name, span)], outside
+        return list(filterfalse(partial(is_noted, self.name), spans)), outside
 
     def _on_doc(self, doc: Doc, bounds: Bounds) -> Evidence:
         held, outside = self._held(doc)
@@ -338,19 +339,17 @@ class SpanLabeler(ChainLabeler):
 
     def _gold_tags(self, example: Example, bounds: Bounds) -> list[Tags]:
         spans, missing = self.store.gold(self.name, example)
-        for _, _, label in spans:
-            self._check_label(label)
-        across = [s for s in spans if not any(a <= s[0] and s[1] <= b for a, b in bounds)]
-        if across:
+        self._check_labels(span[2] for span in spans)
+        within = [(a, b, [s for s in spans if a <= s[0] and s[1] <= b]) for a, b in bounds]
+        if sum(len(own) for _, _, own in within) < len(spans):
+            across = [s for s in spans if not any(s in own for _, _, own in within)]
             missing = missing.copy()
             for start, end, _ in across:
                 missing[start:end] = True
             self._warn_of_crossing(example, across)
-            spans = [span for span in spans if span not in across]
         gold = []
-        for start, end in bounds:
-            own = [(s - start, e - start, label) for s, e, label in spans if start <= s < end]
-            tags = self.scheme.encode(end - start, own)
+        for start, end, own in within:
+            tags = self.scheme.encode(end - start, [(s - start, e - start, y) for s, e, y in own])
             tags[missing[start:end]] = MISSING
             gold.append(tags)
         return gold
@@ -367,11 +366,12 @@ class SpanLabeler(ChainLabeler):
             )
         self._crossing += len(spans)
 
-    def _check_label(self, label: str) -> None:
-        if label not in self.labels:
+    def _check_labels(self, labels: Iterable[str]) -> None:
+        unknown = set(labels).difference(self.labels)
+        if unknown:
             raise InputError(
-                f"{self.name}: the training data has the label {label!r}, which is not among "
-                f"the labels {', '.join(self.labels)}: initialize with all labels"
+                f"{self.name}: the training data has the label {min(unknown)!r}, which is not "
+                f"among the labels {', '.join(self.labels)}: initialize with all labels"
             )
 
     def _with_costs(self, chain: LinearChain, gold: Tensor) -> LinearChain:
@@ -434,7 +434,7 @@ class SpanLabeler(ChainLabeler):
             return wrong
         gold = set(self.store.gold(self.name, example)[0])
         for span in example.get_aligned_spans_y2x(group, allow_overlap=True):
-            self._check_label(span.label_)
+            self._check_labels([span.label_])
             if (span.start, span.end, span.label_) in gold:
                 raise InputError(
                     f"{self.name}: {span.text!r} ({span.label_}) is an entity of the reference "
