@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from spacy.vocab import Vocab
 
     from spacy_psa.pipeline.chain.spans import SpanLabeler
+    from spacy_psa.pipeline.chain.tagger import CRFTagger
 
 
 def load_pipeline(model: str, gpu_id: int = -1) -> "Language":
@@ -120,12 +121,22 @@ def find_pipe(
     return pipes[name or next(iter(pipes))]
 
 
-def confident_pipe(nlp: "Language", name: str | None, option: str = "--pipe") -> "SpanLabeler":
-    """Find a `crf_ner` or `crf_chunker` as `find_pipe` does, and make it write confidences."""
+def confident_pipe(
+    nlp: "Language", name: str | None, option: str = "--pipe"
+) -> "SpanLabeler | CRFTagger":
+    """Find a component as `find_pipe` does, and make it write confidences.
+
+    Without a name, it is the `crf_ner` or `crf_chunker`, or else the `crf_tagger`.
+    """
     from spacy_psa.pipeline.chain.extensions import register
     from spacy_psa.pipeline.chain.spans import SpanLabeler
+    from spacy_psa.pipeline.chain.tagger import CRFTagger
 
-    pipe: SpanLabeler = find_pipe(nlp, name, SpanLabeler, "crf_ner or crf_chunker", option)
+    spans = name is None and any(isinstance(pipe, SpanLabeler) for _, pipe in nlp.pipeline)
+    kinds = (SpanLabeler,) if spans else (SpanLabeler, CRFTagger)
+    pipe: SpanLabeler | CRFTagger = find_pipe(
+        nlp, name, kinds, "crf_ner, crf_chunker or crf_tagger", option
+    )
     register()
     pipe.confidence = True
     return pipe

@@ -26,7 +26,7 @@ def annotating(nlp, folder, lines=SPOKEN, model="none", settings=None, views=(),
     plan = AnnotatePlan(folder / "names.sqlite", texts, **options)
     served = ServedModel("small", nlp)
     with plan.open() as store:
-        work = plan.work(store, served, str(model))
+        work = plan.work(store, served, None if model is None else str(model))
         yield (
             work,
             create_app(

@@ -17,7 +17,7 @@ from spacy_psa.errors import InputError
 from spacy_psa.training.config import initialize
 from spacy_psa.training.recipes import make_config
 
-BeginningTask = Literal["ner", "chunker"]
+BeginningTask = Literal["ner", "chunker", "tagger"]
 MOST_STEPS = 600
 """The most updates of the first training, those of the configs for little data."""
 _TINY = {

@@ -19,7 +19,7 @@ class Decision(NamedTuple):
     verdict: Verdict
     """accepted: this span is there. rejected: it is not; without label, no span has these bounds.
     complete: nothing else is in this stretch. open: all of this stretch is undecided again.
-    skipped: the text comes later."""
+    skipped: the text comes later. A tag is a span of one token."""
     start: int
     end: int
     label: str = ""
@@ -29,12 +29,15 @@ class Decision(NamedTuple):
         """Start, end and label."""
         return self.start, self.end, self.label
 
-    def check(self, length: int, labels: Collection[str]) -> None:
+    def check(self, length: int, labels: Collection[str], tags: bool = False) -> None:
         """Check the bounds and the label of a decision about a text of `length` tokens.
+
+        Args:
+            tags: whether the labels are tags.
 
         Raises:
             InputError: if there is no such stretch, an accepted span has no label, a verdict that
-                is not about a span has one, or there is no such label.
+                is not about a span has one, there is no such label, or tags have no such decision.
         """
         if not 0 <= self.start < self.end <= length:
             raise InputError(
@@ -48,6 +51,11 @@ class Decision(NamedTuple):
                 f"{self.verdict!r} has the label {self.label!r}: only spans that are accepted or "
                 "rejected have one; leave it out"
             )
+        named = self.verdict in ("accepted", "rejected")
+        if tags and (self.verdict == "complete" or (named and self.end - self.start > 1)):
+            raise InputError("each word has one tag: decide about the tag of one word at a time")
+        if tags and named and not self.label:
+            raise InputError("each word has a tag: name the tag that is wrong")
         if self.label and self.label not in labels:
             raise InputError(
                 f"the label {self.label!r} is not among those of the model: use one of "

@@ -43,6 +43,9 @@ class ExportCounts:
 
     texts: int = 0
     spans: int = 0
+    """Those that were accepted, or tags."""
+    what: str = "span"
+    """Its name in the summary: span or tag."""
     partial: int = 0
     """Texts that are not decided completely, which the format has no form for."""
     disagreements: int = 0
@@ -52,12 +55,12 @@ class ExportCounts:
     @property
     def summary(self) -> str:
         """The counts in words."""
-        parts = [f"{_many(self.texts, 'text')} with {_many(self.spans, 'span')}"]
+        parts = [f"{_many(self.texts, 'text')} with {_many(self.spans, self.what)}"]
         if len(self.by_annotator) > 1:
             shown = ", ".join(f"{name} {n}" for name, n in sorted(self.by_annotator.items()))
             parts.append(f"texts by annotator: {shown}")
         if self.disagreements:
-            spans = _many(self.disagreements, "span")
+            spans = _many(self.disagreements, self.what)
             parts.append(f"{spans} on which annotators disagree, left missing")
         if self.partial:
             parts.append(f"{_many(self.partial, 'text')} decided in part, left out")
@@ -100,11 +103,17 @@ def _with_labels(spans: Iterable[Labelled], labels: Iterable[str]) -> tuple[Labe
 def reference_doc(item: DecidedText, component: Component, vocab: Vocab) -> Doc:
     """Make the doc that training reads, with missing and wrong spans.
 
-    For a chunker the text must be complete, since `crf_chunker` reads no gaps.
+    For a chunker the text must be complete, since `crf_chunker` reads no gaps. Of a wrong tag N,
+    the token has the tag "!N", as `crf_tagger` reads it; of several, the last.
     """
     doc = item.text.tokens.doc(vocab)
     spans = [Span(doc, *span) for span in item.decided.accepted]
-    if component.spans_key is not None:
+    if component.tags:
+        for start, _, label in item.decided.rejected:
+            doc[start].tag_ = f"!{label}"
+        for start, _, label in item.decided.accepted:
+            doc[start].tag_ = label
+    elif component.spans_key is not None:
         doc.spans[component.spans_key] = spans
     else:
         outside = [doc[i : i + 1] for i in sorted(item.decided.outside)]
@@ -135,7 +144,7 @@ def export(
 
     Label Studio and doccano have no form for what nobody has decided, so only texts that are
     decided completely are written for them, and the others are counted; as for a chunker, whose
-    training reads no gaps.
+    training reads no gaps, and for tags in JSON lines.
 
     Raises:
         InputError: if there is nothing to write, or the file cannot be written or is that of the
@@ -145,7 +154,9 @@ def export(
         raise InputError(f"{path}: is the file of the decisions; use another name")
     form = resolve_export_format(path, form)
     component, counts = _component(store), ExportCounts()
-    gaps = component.spans_key is None and form in (ExportFormat.docbin, ExportFormat.jsonl)
+    counts.what = "tag" if component.tags else "span"
+    gaps = form is ExportFormat.docbin or (form is ExportFormat.jsonl and not component.tags)
+    gaps = gaps and component.spans_key is None
     chosen = []
     for item in decided_texts(store, annotator, counts):
         if not (gaps or item.complete):
@@ -162,7 +173,10 @@ def export(
         vocab = Vocab()
         write_docbin((reference_doc(item, component, vocab) for item in chosen), path)
     else:
-        _write_json(path, map(WRITERS[form], chosen), form)
+        write = WRITERS[form]
+        if component.tags and form is ExportFormat.jsonl:
+            write = _tagged_jsonl
+        _write_json(path, map(write, chosen), form)
     return counts
 
 
@@ -207,6 +221,15 @@ def _jsonl(item: DecidedText) -> Row:
         "incorrect": _spans(item.decided.rejected, offsets),
         "meta": item.text.meta,
     }
+
+
+def _tagged_jsonl(item: DecidedText) -> Row:
+    text, offsets = _offsets(item)
+    tokens = [
+        {"start": start, "end": end, "tag": tag}
+        for (start, end), (_, _, tag) in zip(offsets, item.decided.accepted, strict=True)
+    ]
+    return {"text": text, "tokens": tokens, "ents": [], "meta": item.text.meta}
 
 
 def _label_studio(item: DecidedText) -> Row:

@@ -24,7 +24,7 @@ def usefulness(analyses: "DocAnalyses", order: Order) -> float:
     - entropy: the entropy over the analyses of the text, in nats, by its number of tokens.
     - errors: the expected number of wrong and missed spans in the best analysis. With P(s) the
       probability of a span, it is the sum of 1 - P(s) over the spans of the best analysis, and the
-      sum of P(s) over all others.
+      sum of P(s) over all others. For tags, it is the expected number of wrong ones.
     """
     if order is Order.entropy:
         tokens = sum(len(sentence.marginals) for sentence in analyses.sentences)
@@ -55,6 +55,12 @@ def contradicted(analyses: "DocAnalyses") -> bool:
 
 
 def _expected_errors(sentence: "SentenceAnalyses", pipe: Any) -> float:
+    from spacy_psa.pipeline.chain.tagger import CRFTagger
+
+    if isinstance(pipe, CRFTagger):
+        ((_, tags),) = sentence.kbest(1)
+        tagged = enumerate(tags, sentence.start)
+        return len(tags) - sum(sentence.posterior(i, i + 1, tag) for i, tag in tagged)
     begins = sorted({*pipe.scheme.columns("B"), *pipe.scheme.columns("S")})
     expected = float(sentence.marginals[:, begins].sum())
     ((_, spans),) = sentence.kbest(1)

@@ -65,7 +65,9 @@ class Component(NamedTuple):
     name: str
     labels: tuple[str, ...]
     spans_key: str | None
-    """The span group of a chunker; None for entities."""
+    """The span group of a chunker; None for entities and tags."""
+    tags: bool = False
+    """Whether the labels are tags, one for each token."""
 
 
 class AnnotationStore:
@@ -255,8 +257,8 @@ class AnnotationStore:
         rows = self._rows("SELECT value FROM facts WHERE name = 'component'")
         if not rows:
             return None
-        name, labels, spans_key = json.loads(rows[0][0])
-        return Component(name, tuple(labels), spans_key)
+        name, labels, *kind = json.loads(rows[0][0])
+        return Component(name, tuple(labels), *kind)
 
     def use(self, component: Component) -> None:
         """Set the component that the decisions are about.
@@ -277,7 +279,8 @@ class AnnotationStore:
                 f"{', '.join(unknown)}: use a pipeline that was trained with them, or another file"
             )
         with self._transaction() as database:
-            row = ("component", json.dumps(component))
+            # Versions before 0.2 know three values, and no tags.
+            row = ("component", json.dumps(component if component.tags else component[:3]))
             database.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", row)
 
     # SQLite

@@ -116,7 +116,7 @@ def run(lesson: Lesson, output: TextIO) -> Taught:
             ),
         )
         if taught.taken:
-            if pipe.suggested_spans:
+            if getattr(pipe, "suggested_spans", None):
                 learn_rules(nlp, lesson.component, [unannotated_example(doc) for doc in dev])
             nlp.to_disk(new)
             sync_tree(new)

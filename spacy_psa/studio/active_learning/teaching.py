@@ -16,7 +16,7 @@ from spacy_psa.architectures.sentencewise import listeners, upstream_name
 from spacy_psa.corpora.marked_text import INCORRECT
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.ner import EntityStore
-from spacy_psa.pipeline.chain.spans import SpanLabeler
+from spacy_psa.pipeline.chain.tagger import CRFTagger
 from spacy_psa.pipeline.upstream import with_upstream
 from spacy_psa.sentences import document_batches, unannotated
 
@@ -61,9 +61,9 @@ def teach(
     not worse on the development data than those before; else nothing changes.
 
     Args:
-        name: the component, a `crf_ner` or `crf_chunker`. A tok2vec or transformer that
-            it listens to learns with it.
-        decided: docs with missing and wrong spans, as `reference_doc` makes them.
+        name: the component, a `crf_ner`, `crf_chunker` or `crf_tagger`. A tok2vec or transformer
+            that it listens to learns with it.
+        decided: docs with missing and wrong spans or tags, as `reference_doc` makes them.
         dev: gold docs to measure by. Predictions over missing tokens do not count.
         replayed: other gold docs, of which each epoch uses some, against forgetting.
         seed: of the order of the docs.
@@ -196,13 +196,18 @@ def _restore(nlp: Language, weights: dict[str, bytes]) -> None:
 
 @contextmanager
 def _with_wrong_spans(pipe: Any) -> Iterator[None]:
-    """Let an entity recognizer read wrong spans while this block runs."""
-    if not (isinstance(pipe, SpanLabeler) and isinstance(pipe.store, EntityStore)):
+    """Let a component read wrong spans or tags while this block runs."""
+    owner: Any
+    if isinstance(pipe, CRFTagger):
+        owner, key, value = pipe, "_neg_prefix", "!"
+    elif isinstance(pipe.store, EntityStore):
+        owner, key, value = pipe.store, "incorrect_spans_key", INCORRECT
+    else:
         yield
         return
-    before = pipe.store.incorrect_spans_key
-    pipe.store.incorrect_spans_key = INCORRECT
+    before = getattr(owner, key)
+    setattr(owner, key, value)
     try:
         yield
     finally:
-        pipe.store.incorrect_spans_key = before
+        setattr(owner, key, before)

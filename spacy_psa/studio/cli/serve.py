@@ -71,7 +71,8 @@ def serve(
         ),
     ] = None,
     task: Annotated[
-        Literal["ner", "chunker"], typer.Option(help="The annotation to learn, without a model.")
+        Literal["ner", "chunker", "tagger"],
+        typer.Option(help="The annotation to learn, without a model."),
     ] = "ner",
     lang: Lang = "en",
     vectors: Vectors = None,

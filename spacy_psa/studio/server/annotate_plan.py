@@ -12,6 +12,7 @@ from spacy.language import Language
 from spacy_psa.annotation.input import MalformedLine, Reading, open_source
 from spacy_psa.errors import InputError
 from spacy_psa.loading import confident_pipe, load_pipeline
+from spacy_psa.pipeline.chain.tagger import CRFTagger
 from spacy_psa.studio.active_learning.beginning import Beginning, check_label, without_knowledge
 from spacy_psa.studio.active_learning.queue import Order, TextQueue
 from spacy_psa.studio.active_learning.store import AnnotationStore, open_store
@@ -105,14 +106,19 @@ class AnnotatePlan:
         `warn` is called with labels of patterns that are not known.
 
         Raises:
-            InputError: if the model has no component of spans, or none that the decisions are
-                about; if a line of the texts or the patterns cannot be read; if there is no text.
+            InputError: if the model has no component of spans or tags, or none that the decisions
+                are about; if a line of the texts or the patterns cannot be read; if there is no
+                text; if there are patterns for tags.
         """
         pipe = confident_pipe(model.nlp, self.component, "--component")
         before = store.component
         wanted = (*(before.labels if before else ()), *(self.begin.labels if self.begin else ()))
         for label in wanted if self.begin else ():
             pipe.add_label(check_label(label))
+        if self.patterns and isinstance(pipe, CRFTagger):
+            raise InputError(
+                f"--patterns suggest spans, but {pipe.name} predicts tags: leave it out"
+            )
         for warning in add_rules(model.nlp, pipe.name, self.patterns):
             warn(warning)
         store.use(component_of(pipe))

@@ -14,6 +14,7 @@ from spacy.language import Language
 
 from spacy_psa.pipeline.analyses import DocAnalyses
 from spacy_psa.pipeline.chain.spans import SpanLabeler
+from spacy_psa.pipeline.chain.tagger import CRFTagger
 from spacy_psa.sentences import sentence_bounds
 from spacy_psa.studio.active_learning.beginning import check_label
 from spacy_psa.studio.active_learning.decisions import Decided, Decision
@@ -75,6 +76,7 @@ class Annotating:
         return {
             "component": name,
             "labels": self.component.labels,
+            "tags": self.component.tags,
             "order": self.queue.order.value,
             "trained": self.trained,
             "annotator": annotator,
@@ -193,7 +195,7 @@ class Annotating:
     ) -> tuple[StoredText, Decided]:
         text = self.store.text(number)
         for decision in decisions:
-            decision.check(len(text.tokens.words), self.component.labels)
+            decision.check(len(text.tokens.words), self.component.labels, self.component.tags)
         return text, self.store.decided(number, annotator, self.component.name).then(decisions)
 
     async def undo(self, with_model: WithModel, annotator: str) -> Row:
@@ -275,7 +277,7 @@ class Annotating:
 
         def add(model: ServedModel) -> Component:
             pipe = model.nlp.get_pipe(self.component.name)
-            assert isinstance(pipe, SpanLabeler)
+            assert isinstance(pipe, SpanLabeler | CRFTagger)
             pipe.add_label(label)
             model.replace(model.nlp)
             return component_of(pipe)
@@ -315,6 +317,7 @@ def _show_rules(sentences: list[Row], decided: Decided, analyses: DocAnalyses) -
         sentence["sure"] = [1.0] * len(sentence["sure"])
 
 
-def component_of(pipe: SpanLabeler) -> Component:
+def component_of(pipe: SpanLabeler | CRFTagger) -> Component:
     """Describe a component for a store and its exports."""
-    return Component(pipe.name, tuple(pipe.labels), pipe.store.spans_key)
+    tags = isinstance(pipe, CRFTagger)
+    return Component(pipe.name, tuple(pipe.labels), None if tags else pipe.store.spans_key, tags)

@@ -24,11 +24,13 @@ from tests.helpers.decided import accept, complete, reject
 from tests.helpers.pipelines import make_examples, random_nlp
 
 
-@pytest.mark.parametrize("task", ["ner", "chunker"])
+@pytest.mark.parametrize("task", ["ner", "chunker", "tagger"])
 def test_the_first_model_knows_all_labels_and_the_words_of_the_decided_texts(task):
     docs = [example.reference for example in make_examples(spacy.blank("en"))]
     for doc in docs:
         doc.spans["chunks"] = list(doc.ents)
+        for token in doc:
+            token.tag_ = token.ent_type_
     labels = ["PER", "ORG", "LOC", "WORK"]
     nlp, steps = first_model(Beginning(labels=labels, task=task), docs, labels)
     assert set(nlp.get_pipe(task).labels) == set(labels)

@@ -74,6 +74,13 @@ def test_a_decision_about_no_stretch_or_without_label_is_an_error(bad):
         bad.check(LENGTH, ["PER", "ORG"])
 
 
+@pytest.mark.parametrize("bad", [complete(0, 2), accept(0, 2, "PER"), reject(0, 1)])
+def test_tags_have_no_decision_about_several_words_or_about_none(bad):
+    bad.check(LENGTH, ["PER"])
+    with pytest.raises(InputError, match="each word has"):
+        bad.check(LENGTH, ["PER"], tags=True)
+
+
 @given(st.lists(st.lists(decisions(), max_size=6), min_size=1, max_size=3))
 def test_an_agreement_has_nothing_that_an_annotator_contradicts(made):
     views = [Decided().then(own) for own in made]

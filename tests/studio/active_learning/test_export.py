@@ -134,6 +134,31 @@ def test_chunks_are_exported_from_texts_that_are_complete(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("name", "left_out", "tags"),
+    [
+        ("train.spacy", 0, [["DET", "NOUN", "VERB"], ["", "!NOUN"]]),
+        ("train.jsonl", 1, [["DET", "NOUN", "VERB"]]),
+        ("tasks.json", 1, [["", "", ""]]),
+    ],
+)
+def test_tags_are_exported(tmp_path, name, left_out, tags):
+    """Label Studio has only spans, so a tag is a span of one word there."""
+    with open_store(tmp_path / "tags.sqlite") as store:
+        component = Component("tagger", ("DET", "NOUN", "VERB"), None, tags=True)
+        store.use(component)
+        assert store.component == component
+        store.add([(tokens_of("The rain stopped"), {}), (tokens_of("It rained"), {})])
+        given = [accept(i, i + 1, tag) for i, tag in enumerate(component.labels)]
+        store.decide(1, "ann", "tagger", given)
+        store.decide(2, "ann", "tagger", [reject(1, 2, "NOUN")])
+        counts = export(store, tmp_path / "out" / name)
+    assert counts.partial == left_out and counts.summary.startswith(f"{len(tags)} text")
+    assert "with 3 tags" in counts.summary
+    docs = read(tmp_path / "out")[1]
+    assert [[token.tag_ for token in doc] for doc in docs] == tags
+
+
+@pytest.mark.parametrize(
     ("made", "arguments", "message"),
     [
         ([], {}, "no text is decided"),

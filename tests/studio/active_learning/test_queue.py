@@ -3,11 +3,13 @@
 import math
 
 import pytest
+import spacy
 from spacy.tokens import Span
 
 from spacy_psa.studio.active_learning.queue import Order, TextQueue, contradicted, usefulness
 from spacy_psa.studio.active_learning.tokens import Tokens, split_into_sentences
 from tests.helpers.pipelines import random_nlp, spans_of
+from tests.helpers.served import served_pipeline
 
 TEXTS = ["Ada met Bob", "Evans in Bath", "Leeds", "He left Acme"]
 EVIDENCE = [
@@ -47,6 +49,19 @@ def test_usefulness_is_that_of_all_analyses_one_by_one(nlp, order, evidence):
         doc = nlp.make_doc(text)
         useful = usefulness(analyses_of(ner, doc).given(**evidence), order)
         assert useful == pytest.approx(enumerated(ner, doc, evidence, order), rel=1e-5, abs=1e-8)
+
+
+@pytest.mark.parametrize("order", [Order.entropy, Order.errors])
+def test_usefulness_of_tags_is_that_of_all_sequences_one_by_one(order):
+    tagger = served_pipeline(steps=2).get_pipe("tagger")
+    analyses = analyses_of(tagger, spacy.blank("en")("Ada met Bob")).given(forbid=[(0, 1, "WORD")])
+    ranked = [(math.exp(log_prob), tags) for log_prob, tags in analyses.kbest(100)]
+    best = ranked[0][1]
+    if order is Order.entropy:
+        expected = -sum(p * math.log(p) for p, _ in ranked if p) / 3
+    else:
+        expected = sum(p * sum(a != b for a, b in zip(best, tags)) for p, tags in ranked)
+    assert usefulness(analyses, order) == pytest.approx(expected, rel=1e-5)
 
 
 def test_a_text_of_several_sentences_counts_each():

@@ -108,7 +108,12 @@ def _real_encoder(folder):
 
 @pytest.mark.parametrize(
     ("task", "means"),
-    [("ner", _vectors), ("chunker", _small_encoder), ("ner", _real_encoder)],
+    [
+        ("ner", _vectors),
+        ("chunker", _small_encoder),
+        ("tagger", _small_encoder),
+        ("ner", _real_encoder),
+    ],
 )
 def test_the_first_model_is_over_vectors_or_a_pretrained_encoder(
     task, means, tmp_path, monkeypatch
@@ -119,8 +124,15 @@ def test_the_first_model_is_over_vectors_or_a_pretrained_encoder(
     begin = Beginning(labels=LABELS, task=task, **given)
     file, output = tmp_path / "names.sqlite", tmp_path / "names-model"
     with small_store(file, TEXTS) as store:
-        store.use(Component(task, LABELS, "chunks" if task == "chunker" else None))
-        decide_all(store, component=task)
+        spans_key = "chunks" if task == "chunker" else None
+        store.use(Component(task, LABELS, spans_key, task == "tagger"))
+        if task == "tagger":
+            for number, length in store.lengths().items():
+                tags = [accept(i, i + 1, "PER") for i in range(1, length)]
+                first = reject(0, 1, "ORG") if number == 1 else accept(0, 1, "LOC")
+                store.decide(number, "ann", task, [first, *tags])
+        else:
+            decide_all(store, component=task)
     lesson = Lesson(model=None, store=file, component=task, output=output, begin=begin)
     *_, last = taught(lesson)
     assert last["taken"] and last["dev"] == 1
@@ -129,7 +141,7 @@ def test_the_first_model_is_over_vectors_or_a_pretrained_encoder(
             shutil.rmtree(path)
     nlp = spacy.load(output)
     doc = nlp(TEXTS[0])
-    assert doc.has_annotation("ENT_IOB") or "chunks" in doc.spans
+    assert doc.has_annotation("ENT_IOB") or "chunks" in doc.spans or doc.has_annotation("TAG")
     assert bool(nlp.vocab.vectors.shape[0]) is ("vectors" in given)
 
 

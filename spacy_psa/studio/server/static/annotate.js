@@ -12,7 +12,7 @@ import { words } from "./words.js";
 
 const at = (id) => document.getElementById(id);
 const state = {
-  trained: true, least: 0.3, answer: null, text: null, before: new Map(), ended: null,
+  trained: true, tags: false, least: 0.3, answer: null, text: null, before: new Map(), ended: null,
   open: 0, // requests whose answers are not shown yet
   past: [], place: -1, // the numbers of the texts that were shown, and which one is
   byKeys: true, // whether the focus was last moved by keys
@@ -79,9 +79,11 @@ const decide = (decisions, place) => request("api/annotation/decide", { text: st
 const undo = () => request("api/annotation/undo", {});
 const skip = () => decide([{ verdict: "skipped", start: 0, end: endOf(state.text.sentences.at(-1)) }]);
 
+// A tag is of one word, so that several words get it one by one.
 function put(start, end, label) {
   used(label);
-  decide([{ verdict: "accepted", start, end, label }], end);
+  const places = state.tags ? Array.from({ length: end - start }, (_, i) => [start + i, start + i + 1]) : [[start, end]];
+  decide(places.map(([from, to]) => ({ verdict: "accepted", start: from, end: to, label })), end);
 }
 
 function back() {
@@ -121,7 +123,7 @@ function choices(sentence, start, end, label) {
     found.unshift([`Wrong: not ${label}`, () => decide([{ verdict: "rejected", start, end, label }], start)]);
     if (!isAccepted(start, end, label)) found.unshift([`Right: ${label}`, () => put(start, end, label), keyOf(label)]);
   }
-  found.push(["Nothing here", nothing(start, end)]);
+  if (!state.tags) found.push(["Nothing here", nothing(start, end)]);
   if (isDecided(start, end)) found.push(["Undecided again", () => decide([{ verdict: "open", start, end }], start)]);
   return found;
 }
@@ -135,10 +137,10 @@ const isDecided = (start, end) => state.text.outside.some((i) => i >= start && i
   || [...state.text.accepted, ...state.text.rejected].some((one) => one[0] < end && start < one[1]);
 
 function asShown(sentence) {
-  decide([
-    ...items(sentence).filter((item) => !isAccepted(...item)).map(([start, end, label]) => ({ verdict: "accepted", start, end, label })),
-    { verdict: "complete", start: sentence.start, end: endOf(sentence) },
-  ], endOf(sentence));
+  const accepted = items(sentence).filter((item) => !isAccepted(...item))
+    .map(([start, end, label]) => ({ verdict: "accepted", start, end, label }));
+  const rest = state.tags ? [] : [{ verdict: "complete", start: sentence.start, end: endOf(sentence) }];
+  if (accepted.length + rest.length) decide([...accepted, ...rest], endOf(sentence));
 }
 
 function nothingElse(sentence) {
@@ -173,13 +175,17 @@ function show(answer, place) {
 function box(sentence) {
   const view = {
     tokens: sentence.tokens, start: sentence.start, items: items(sentence), sure: sentence.sure,
-    before: state.before.get(sentence.number), tags: false, signal: state.ended.signal,
+    before: state.before.get(sentence.number), tags: state.tags, signal: state.ended.signal,
     required: state.text.accepted.map(([start, end]) => ({ start, end })),
-    onSpan: ([start, end, label], element) => openMenu(element, textOf(sentence, start, end), choices(sentence, start, end, label)),
+    onSpan: ([start, end, label], element) => {
+      if (state.tags && armed()) put(start, end, armed());
+      else openMenu(element, textOf(sentence, start, end), choices(sentence, start, end, label));
+    },
     onWords: (first, last, element) => {
       const [start, end] = [first + sentence.start, last + 1 + sentence.start];
+      const tag = state.tags && items(sentence).find((item) => item[0] === start && item[1] === end)?.[2];
       if (armed()) put(start, end, armed());
-      else openMenu(element, textOf(sentence, start, end), choices(sentence, start, end));
+      else openMenu(element, textOf(sentence, start, end), choices(sentence, start, end, tag));
     },
   };
   const shown = words(view);
@@ -196,17 +202,21 @@ function box(sentence) {
   const button = (text, key, act, primary) => make("button", {
     type: "button", class: primary ? "primary" : undefined, "aria-keyshortcuts": key, click: () => act(sentence),
   }, text, make("kbd", {}, key.toUpperCase()));
+  const suggests = state.tags ? items(sentence).some((item) => !isAccepted(...item)) : state.trained || items(sentence).length;
+  const buttons = sentence.done ? [make("button", { type: "button", click: () => reopen(sentence) }, "Undecided again")]
+    : [suggests && button("Right as shown", "d", asShown, true), !state.tags && button("Nothing else here", "n", nothingElse, !suggests)];
   return make("article", { class: `sentence${sentence.done ? " done" : ""}`, "data-number": sentence.number },
     shown, make("ul", { class: "chips", "aria-label": "Known to be wrong" }, ...chips),
-    make("div", { class: "row" }, ...(sentence.done ? [make("button", { type: "button", click: () => reopen(sentence) }, "Undecided again")]
-      : state.trained || items(sentence).length ? [button("Right as shown", "d", asShown, true), button("Nothing else here", "n", nothingElse)]
-        : [button("Nothing else here", "n", nothingElse, true)])));
+    make("div", { class: "row" }, ...buttons.filter(Boolean)));
 }
 
-// After a decision the next suggestion has the focus, so that the keyboard alone suffices.
+// After a decision the next suggestion, or the next word without a tag, has the focus, so that the
+// keyboard alone suffices.
 function focusAt(place) {
-  const open = [...at("result").querySelectorAll(".sentence:not(.done) .span:not(.required)")];
-  const later = open.find((node) => place === undefined || spanAt(node)[1] > place);
+  const open = [...at("result").querySelectorAll(`.sentence:not(.done) ${state.tags ? ".word" : ".span:not(.required)"}`)]
+    .filter((node) => !(state.tags && node.closest(".required")));
+  const end = (node) => (state.tags ? Number(node.dataset.i) + sentenceOf(node).start + 1 : spanAt(node)[1]);
+  const later = open.find((node) => place === undefined || end(node) > place);
   const first = [...at("result").querySelectorAll(".sentence:not(.done)")]
     .find((node) => place === undefined || endOf(sentenceOf(node)) > place);
   (later ?? open[0] ?? first?.querySelector(".word") ?? at("result")).focus({ preventScroll: false });
@@ -257,10 +267,10 @@ function onKey(event) {
   else if (labelOf(key)) choose(labelOf(key));
   else if (key === "s" && state.text) skip();
   else if (key === "d" && found) asShown(found.sentence);
-  else if (key === "n" && found) nothingElse(found.sentence);
+  else if (key === "n" && found && !state.tags) nothingElse(found.sentence);
   else if (key === "y" && label) put(start, end, label);
   else if (key === "x" && label) decide([{ verdict: "rejected", start, end, label }], start);
-  else if (key === "0" && found?.item) nothing(start, end)();
+  else if (key === "0" && found?.item && !state.tags) nothing(start, end)();
   else return;
   event.preventDefault();
 }
@@ -268,6 +278,8 @@ function onKey(event) {
 // The labels and whether there is a model: both may change while texts are annotated.
 function learn(about) {
   state.trained = about.trained;
+  state.tags = about.tags ?? state.tags;
+  document.body.classList.toggle("of-tags", state.tags);
   showLabels(about.labels);
   at("begin").hidden = about.trained;
   at("from").hidden = !about.trained;
