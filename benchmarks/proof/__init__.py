@@ -1,0 +1,1 @@
+"""From raw text to a model: how many clicks it takes."""
