@@ -1,1 +1,1 @@
-"""From raw text to a model: how many clicks it takes."""
+"""From raw text to a model: how many clicks an annotator needs."""

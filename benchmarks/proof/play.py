@@ -69,7 +69,7 @@ def count_clicks(gold: set[Labelled], suggest: Suggest) -> int:
 
     A missing span is selected and gets its label, which replaces suggestions that it overlaps; then
     suggestions that are still wrong are rejected. After each correction, the page suggests anew.
-    "Right as shown" is one more click. Where this takes more, all gold spans are marked, and
+    "Right as shown" is one more click. Where marking all gold spans needs fewer, this is done, and
     "Nothing else here" ends the sentence.
 
     Examples:

@@ -80,9 +80,16 @@ def regions(text: str, spans: Iterable[Scored], name: str = "") -> list[dict[str
 
 
 def _regions(task: dict[str, Any]) -> list[Any]:
-    """Return the regions of a task of JSON-MIN, under the names of all controls."""
+    """Return the regions of a task of JSON-MIN, under the names of all controls.
+
+    Ratings and several choices of a control are also results; one choice looks like other data.
+    """
     lists = (value for value in task.values() if isinstance(value, list))
-    return [item for value in lists for item in value if _kind(item) or _is_stretch(item)]
+    regions = [item for value in lists for item in value if isinstance(item, dict)]
+    return [
+        *regions,
+        *(each for each in task.values() if isinstance(each, dict) and "choices" in each),
+    ]
 
 
 def _is_stretch(value: Any) -> bool:

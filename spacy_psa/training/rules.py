@@ -32,8 +32,9 @@ class Ruled(NamedTuple):
     sources: list[Source]
     """The weights that were learned; empty without development data."""
     before: float
-    """The F1 on the development data without the rules."""
+    """The F1 on the development data without any rules; 0 without development data."""
     after: float
+    """The same with all rules of the pipeline."""
     warnings: list[str]
 
 
@@ -148,13 +149,17 @@ def with_rules(
     check_free(output)
     nlp = load_pipeline(model, gpu_id)
     component = find_pipe(nlp, pipe, SpanLabeler, "crf_ner or crf_chunker")
-    examples = [] if dev is None else read_examples(nlp, dev)
-    before = _f1(nlp, component, examples)
     warnings = add_rules(nlp, component.name, paths, weight)
-    sources = learn_rules(nlp, component.name, examples) if dev is not None else []
-    if dev is not None and not sources:
-        raise InputError(f"{dev}: no pattern with a label of {component.name} matches there")
-    after = _f1(nlp, component, examples)
+    sources, before, after = [], 0.0, 0.0
+    if dev is not None:
+        examples = read_examples(nlp, dev)
+        sources = learn_rules(nlp, component.name, examples)
+        if not sources:
+            raise InputError(f"{dev}: no pattern with a label of {component.name} matches there")
+        after = _f1(nlp, component, examples)
+        rules, component.suggested_spans = component.suggested_spans, None
+        before = _f1(nlp, component, examples)
+        component.suggested_spans = rules
     with atomic_folder(output) as folder:
         nlp.to_disk(folder)
     return Ruled(sources, before, after, warnings)

@@ -415,14 +415,18 @@ def test_a_region_without_a_label_is_missing(write):
 
 
 def test_results_that_mark_no_text_are_counted(write):
-    task = as_label_studio()
-    task["annotations"][0]["result"] += [
+    full = as_label_studio()
+    results = full["annotations"][0]["result"]
+    short = {"text": TEXT, "ner": [result["value"] for result in results], "annotation_id": 1}
+    short |= {"topic": {"choices": ["news", "art"]}, "stars": [{"rating": 3}]}
+    results += [
         {"type": "choices", "value": {"choices": ["news"]}},
         {"type": "relation", "from_id": "a", "to_id": "b"},
     ]
-    repairs = Counter()
-    (doc,), _ = docs(label_studio, write(json.dumps([task]), "in.json"), repairs)
-    assert spans_of(doc.ents) == WANTED and repairs == {label_studio.RESULTS: 2}
+    for task in (full, short):
+        repairs = Counter()
+        (doc,), _ = docs(label_studio, write(json.dumps([task]), "in.json"), repairs)
+        assert spans_of(doc.ents) == WANTED and repairs == {label_studio.RESULTS: 2}
 
 
 HTML = {"start": "/p[1]/text()[1]", "end": "/p[1]/text()[1]", "startOffset": 0, "endOffset": 3}

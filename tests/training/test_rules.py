@@ -7,7 +7,8 @@ import spacy
 from spacy.tokens import DocBin
 
 from spacy_psa.errors import InputError
-from spacy_psa.training.rules import add_rules, read_patterns
+from spacy_psa.training import rules
+from spacy_psa.training.rules import add_rules, read_patterns, with_rules
 from tests.helpers.commands import command
 from tests.helpers.pipelines import MARKED, entities, make_examples, make_nlp, random_nlp, train
 
@@ -74,7 +75,7 @@ def test_two_files_of_one_name_are_one_error(tmp_path):
         add_rules(nlp, "ner", [write(path, TOWNS) for path in paths])
 
 
-def test_the_command_learns_weights_and_saves_them(tmp_path):
+def test_the_command_learns_weights_and_saves_them(tmp_path, monkeypatch):
     nlp = make_nlp()
     train(nlp, 3)
     nlp.to_disk(tmp_path / "model")
@@ -93,3 +94,10 @@ def test_the_command_learns_weights_and_saves_them(tmp_path):
     assert new.get_pipe("ner").posterior([doc[0:1].char_span(0, 5, "LOC")])[0] > 0.5
     again = command(name)(*rest)
     assert again.exit_code == 2 and "new" in again.stderr
+    # The score without rules is that of the model, also if the pipeline has rules already.
+    first = with_rules(str(tmp_path / "model"), [towns], tmp_path / "a", tmp_path / "dev.spacy")
+    more = write(tmp_path / "more.jsonl", TOWNS[:1])
+    then = with_rules(str(tmp_path / "new"), [more], tmp_path / "b", tmp_path / "dev.spacy")
+    assert first.before == then.before < first.after
+    monkeypatch.setattr(rules, "_f1", None)  # without development data, nothing is scored
+    assert with_rules(str(tmp_path / "model"), [towns], tmp_path / "c").before == 0

@@ -33,13 +33,19 @@ CREATE TABLE undone (
 );
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
-NOTES = """
+LATER = """
 CREATE TABLE IF NOT EXISTS notes (
     id INTEGER PRIMARY KEY, time TEXT NOT NULL, annotator TEXT NOT NULL,
     text INTEGER NOT NULL REFERENCES texts, flag INTEGER NOT NULL, comment TEXT NOT NULL
-)
+);
+CREATE TABLE IF NOT EXISTS keys (
+    annotator TEXT NOT NULL, key TEXT NOT NULL, text INTEGER NOT NULL REFERENCES texts,
+    PRIMARY KEY (annotator, key)
+);
+CREATE INDEX IF NOT EXISTS decisions_of_annotator
+ON decisions (annotator, component, verdict, action);
 """
-"""Files of the first versions do not have this table, and those versions do not read it."""
+"""Files of the first versions do not have these, and those versions do not read the tables."""
 STANDING = "FROM decisions WHERE action NOT IN (SELECT action FROM undone)"
 
 
@@ -162,10 +168,20 @@ class AnnotationStore:
 
     # Decisions
 
+    def done(self, annotator: str, key: str) -> int | None:
+        """Find the text of the action that an annotator did with a key; None if there is none."""
+        rows = self._rows("SELECT text FROM keys WHERE annotator = ? AND key = ?", annotator, key)
+        return int(rows[0][0]) if rows else None
+
     def decide(
-        self, text: int, annotator: str, component: str, decisions: Sequence[Decision]
+        self,
+        text: int,
+        annotator: str,
+        component: str,
+        decisions: Sequence[Decision],
+        key: str = "",
     ) -> None:
-        """Save decisions that are made, and undone, together."""
+        """Save decisions that are made, and undone, together, and the key of this action."""
         now = _now()
         with self._transaction() as database:
             query = "SELECT coalesce(max(action), 0) + 1 FROM decisions"
@@ -175,14 +191,16 @@ class AnnotationStore:
                 '"end", label) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)',
                 [(action, now, annotator, text, component, *decision) for decision in decisions],
             )
+            _keep(database, annotator, key, text)
 
-    def undo(self, annotator: str, component: str) -> int | None:
+    def undo(self, annotator: str, component: str, key: str = "") -> int | None:
         """Take the last decisions of an annotator back, and return the number of their text.
 
-        None if nothing is left to undo.
+        None if nothing is left to undo. The key of this action is saved.
         """
+        # The "+" keeps the index out, so that the table is read from its end.
         query = (
-            f"SELECT action, text {STANDING} AND annotator = ? AND component = ? "
+            f"SELECT action, text {STANDING} AND +annotator = ? AND component = ? "
             "ORDER BY id DESC LIMIT 1"
         )
         with self._transaction() as database:
@@ -190,6 +208,7 @@ class AnnotationStore:
             if last is None:
                 return None
             database.execute("INSERT INTO undone VALUES (?, ?, ?)", (last[0], _now(), annotator))
+            _keep(database, annotator, key, last[1])
         return int(last[1])
 
     def decided(self, text: int, annotator: str, component: str) -> Decided:
@@ -368,12 +387,18 @@ def _prepare(database: sqlite3.Connection, path: Path, reading: bool) -> None:
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = FULL")
     if not new and not reading:
-        database.execute(NOTES)
+        database.executescript(LATER)
     if new:
         database.executescript(
-            f"BEGIN IMMEDIATE; {SCHEMA} {NOTES}; PRAGMA application_id = {APPLICATION}; "
+            f"BEGIN IMMEDIATE; {SCHEMA} {LATER} PRAGMA application_id = {APPLICATION}; "
             f"PRAGMA user_version = {VERSION}; COMMIT;"
         )
+
+
+def _keep(database: sqlite3.Connection, annotator: str, key: str, text: int) -> None:
+    """Note that an action is done, if it has a key."""
+    if key:
+        database.execute("INSERT INTO keys VALUES (?, ?, ?)", (annotator, key, text))
 
 
 def _joined(words: str, spaces: str) -> str:

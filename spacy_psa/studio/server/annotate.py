@@ -30,6 +30,14 @@ class Asker(BaseModel):
     annotator: str = Field(min_length=1, max_length=100)
 
 
+class Acting(Asker):
+    """An action of an annotator."""
+
+    key: str = Field(
+        "", max_length=100, description="Of this action only: if it is sent again, it is done once."
+    )
+
+
 class AskedText(Asker):
     """A text; without number, the next one of the queue."""
 
@@ -58,7 +66,7 @@ class Noting(Asker):
     comment: str = Field(max_length=5000)
 
 
-class Deciding(Asker):
+class Deciding(Acting):
     """Decisions about a text, which are saved and undone together."""
 
     text: int
@@ -75,7 +83,7 @@ def annotate_view(work: Annotating, guidelines: Path | None = None) -> View:
         @router.get("/api/annotation")
         async def about(annotator: str | None = None) -> Row:
             """Describe the work: the labels, the order, counts of an annotator."""
-            return work.about(annotator or work.annotator)
+            return await asyncio.to_thread(work.about, annotator or work.annotator)
 
         @router.post("/api/annotation/text", response_model=None)
         async def text(asked: AskedText) -> Response:
@@ -90,12 +98,14 @@ def annotate_view(work: Annotating, guidelines: Path | None = None) -> View:
         async def decide(asked: Deciding) -> Response:
             """Save decisions about a text, and show the text as it is decided then."""
             made = [Decision(**each.model_dump()) for each in asked.decisions]
-            return JSONResponse(await work.show(with_model, asked.text, asked.annotator, made))
+            return JSONResponse(
+                await work.show(with_model, asked.text, asked.annotator, made, asked.key)
+            )
 
         @router.post("/api/annotation/undo", response_model=None)
-        async def undo(asked: Asker) -> Response:
+        async def undo(asked: Acting) -> Response:
             """Take the last decisions of an annotator back, and show their text."""
-            return JSONResponse(await work.undo(with_model, asked.annotator))
+            return JSONResponse(await work.undo(with_model, asked.annotator, asked.key))
 
         @router.post("/api/annotation/texts")
         async def listed(asked: AskedList) -> Row:
@@ -120,7 +130,7 @@ def annotate_view(work: Annotating, guidelines: Path | None = None) -> View:
         async def label(asked: AskedLabel) -> Row:
             """Add a label, and describe the work."""
             await work.add_label(with_model, asked.label)
-            return work.about(work.annotator)
+            return await asyncio.to_thread(work.about, work.annotator)
 
         return router
 

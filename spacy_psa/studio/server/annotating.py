@@ -27,7 +27,7 @@ from spacy_psa.studio.server.app import WithModel
 from spacy_psa.studio.server.models import ServedModel, shown_tokens
 from spacy_psa.studio.server.teacher import Teacher
 
-CHUNK = 4  # texts whose usefulness is computed between two requests
+CHUNK = 1  # texts whose usefulness is computed between two requests
 Row = dict[str, Any]
 
 
@@ -71,8 +71,8 @@ class Annotating:
     def about(self, annotator: str) -> Row:
         """Describe the work, with the counts of an annotator."""
         name = self.component.name
-        every = sorted(own for own in self._done if self.store.count(own, name))
-        counts = {own: self.counts(own) for own in every}
+        counts = {own: self.counts(own) for own in sorted({*self._done})}
+        counts = {own: row for own, row in counts.items() if row["decisions"]}
         return {
             "component": name,
             "labels": self.component.labels,
@@ -82,7 +82,7 @@ class Annotating:
             "annotator": annotator,
             "annotators": [*counts],
             "counts_of": counts,
-            "counts": self.counts(annotator),
+            "counts": counts.get(annotator) or self.counts(annotator),
             "teach": self.teacher.status,
         }
 
@@ -159,19 +159,28 @@ class Annotating:
         self._note(text, annotator, await asyncio.to_thread(is_done))
 
     async def show(
-        self, with_model: WithModel, number: int, annotator: str, decisions: Sequence[Decision] = ()
+        self,
+        with_model: WithModel,
+        number: int,
+        annotator: str,
+        decisions: Sequence[Decision] = (),
+        key: str = "",
     ) -> Row:
         """Answer with a text as it is decided so far, after some decisions, which are saved.
+
+        Those whose `key` is saved already change nothing.
 
         Raises:
             InputError: if they contradict each other or those before; then none is saved.
         """
         name = self.component.name
         self._open[annotator] = number
+        if await asyncio.to_thread(self.store.done, annotator, key) is not None:
+            decisions = ()
         text, decided = await asyncio.to_thread(self._read, number, annotator, decisions)
         shown = await with_model(None, partial(self.shown, text, decided))
         if decisions:
-            await asyncio.to_thread(self.store.decide, number, annotator, name, decisions)
+            await asyncio.to_thread(self.store.decide, number, annotator, name, decisions, key)
             await self._note_stored(number, annotator)
         counts = await asyncio.to_thread(self.counts, annotator)
         return {**shown, **await asyncio.to_thread(self._notes, number), "counts": counts}
@@ -198,10 +207,12 @@ class Annotating:
             decision.check(len(text.tokens.words), self.component.labels, self.component.tags)
         return text, self.store.decided(number, annotator, self.component.name).then(decisions)
 
-    async def undo(self, with_model: WithModel, annotator: str) -> Row:
-        """Take the last decisions back, and answer with their text."""
+    async def undo(self, with_model: WithModel, annotator: str, key: str = "") -> Row:
+        """Take the last decisions back, once for each `key`, and answer with their text."""
         name = self.component.name
-        number = await asyncio.to_thread(self.store.undo, annotator, name)
+        number = await asyncio.to_thread(self.store.done, annotator, key)
+        if number is None:
+            number = await asyncio.to_thread(self.store.undo, annotator, name, key)
         if number is None:
             raise HTTPException(409, "There is nothing to undo.")
         await self._note_stored(number, annotator)

@@ -19,7 +19,7 @@ def guidelines_html(path: Path) -> str:
     from markdown_it import MarkdownIt
 
     try:
-        text = path.read_text(encoding="utf8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
             f"--guidelines {path}: cannot be read ({error}); use a text or Markdown file in UTF-8"

@@ -49,9 +49,12 @@ def project_view(work: Annotating) -> View:
         @router.get("/api/annotation/agreement")
         async def agreement() -> list[Row]:
             """Compare each two annotators on the words that both have decided."""
-            decided = await asyncio.to_thread(work.store.all_decided, work.component.name)
-            pairs = await asyncio.to_thread(compare_annotators, decided)
-            return [pair._asdict() for pair in pairs]
+
+            def pairs() -> list[Row]:
+                shared = work.store.all_decided(work.component.name, shared=True)
+                return [pair._asdict() for pair in compare_annotators(shared)]
+
+            return await asyncio.to_thread(pairs)
 
         return router
 

@@ -62,7 +62,7 @@ class TextList:
             }
             for number in matching[first : first + PAGE]
         ]
-        return {"total": len(matching), "first": first, "rows": rows}
+        return {"total": len(matching), "first": first, "size": PAGE, "rows": rows}
 
     def _chosen(
         self,

@@ -13,6 +13,7 @@ from spacy_psa.studio.active_learning.queue import Order
 from spacy_psa.studio.active_learning.store import AnnotationStore
 from spacy_psa.studio.server import app
 from spacy_psa.studio.server.annotate_plan import AnnotatePlan
+from spacy_psa.studio.server.guidelines import guidelines_html
 from spacy_psa.studio.server.models import ServedModel
 from tests.helpers.annotating import SPOKEN, annotating
 from tests.helpers.decided import decide_all, dev_file
@@ -55,6 +56,11 @@ def asked(served, tmp_path):
         yield asked
 
 
+def test_the_mark_at_the_start_of_a_file_of_guidelines_is_no_text(tmp_path):
+    (tmp_path / "rules.md").write_bytes(b"\xef\xbb\xbf# Names")
+    assert guidelines_html(tmp_path / "rules.md") == "<h3>Names</h3>\n"
+
+
 def items(answer):
     return [tuple(item[:3]) for s in answer["sentences"] for item in s["analyses"][0]["items"]]
 
@@ -92,6 +98,21 @@ def test_a_decision_is_saved_and_the_rest_follows_as_the_component_finds_it(aske
     assert not answer["done"]
     assert answer["counts"]["decisions"] == 2
     assert by_text(asked, 1)["accepted"] == [[3, 4, "ORG"]]
+
+
+def test_an_action_that_is_sent_again_is_done_once(asked):
+    """The answer was lost, and meanwhile the server may have started again."""
+    span = {"verdict": "accepted", "start": 3, "end": 4, "label": "ORG"}
+    for key in ("1", "1", "2"):
+        _, answer = asked.post("decide", text=1, decisions=[span], key=key)
+        assert answer["accepted"] == [[3, 4, "ORG"]]
+    assert answer["counts"]["decisions"] == 2
+    for key, left in (("3", 1), ("3", 1), ("4", 0), ("4", 0)):
+        status, answer = asked.post("undo", key=key)
+        assert (status, answer["text"], answer["counts"]["decisions"]) == (200, 1, left)
+    assert asked.post("undo", key="5")[0] == 409
+    assert asked.post("decide", "eve", text=1, decisions=[span], key="1")[0] == 200
+    assert asked.work.store.count("eve", "ner") == 1  # keys are the annotator's own
 
 
 def test_nothing_else_here_completes_a_text_and_leaves_the_queue(asked):

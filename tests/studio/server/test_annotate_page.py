@@ -260,20 +260,26 @@ def test_keys_that_come_before_the_answer_wait_for_it_in_order(page, work):
     expect(page.locator("body.busy")).to_have_count(0)
 
 
-def test_a_decision_is_sent_again_until_the_server_answers(page, work):
+@pytest.mark.parametrize("arrives", [False, True])
+def test_a_decision_is_sent_again_until_the_server_answers(page, work, arrives):
+    """It is done once, also if it arrived and its answer was lost."""
     page.evaluate(
-        """() => {
+        """(arrives) => {
             const real = window.fetch;
             let left = 2;
-            window.fetch = (...all) =>
-                left-- > 0 ? Promise.reject(new TypeError("away")) : real(...all);
-        }"""
+            window.fetch = async (...all) => {
+                if (left-- <= 0) return real(...all);
+                if (arrives) await real(...all);
+                throw new TypeError("away");
+            };
+        }""",
+        arrives,
     )
     page.keyboard.press("y")
     expect(page.locator("#error")).to_contain_text("What you do is kept")
     saved(page)
     expect(page.locator("#error")).to_be_hidden()
-    assert len(decided(work, page).accepted) == 1
+    assert len(decided(work, page).accepted) == work.store.count("ann", "ner") == 1
 
 
 def test_an_armed_label_goes_to_the_words_that_are_dragged_over(page, work, drag):

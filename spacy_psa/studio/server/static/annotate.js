@@ -1,7 +1,7 @@
 // The view "Annotate": suggestions, and decisions about them, each of which is saved at once.
 
 import { Away, ask } from "./api.js";
-import { make } from "./dom.js";
+import { at, fail, make, recall, remember } from "./dom.js";
 import { dropKeys, holdKeys, inField, replayKeys } from "./keys.js";
 import { arm, armed, find, keyOf, labelOf, ordered, showLabels, startLabels, used } from "./labels.js";
 import { closeMenu, openMenu } from "./menu.js";
@@ -10,7 +10,6 @@ import { listTexts, markShown, startTexts } from "./texts.js";
 import { showViews } from "./views.js";
 import { words } from "./words.js";
 
-const at = (id) => document.getElementById(id);
 const state = {
   trained: true, tags: false, least: 0.3, answer: null, text: null, before: new Map(), ended: null,
   open: 0, // requests whose answers are not shown yet
@@ -20,18 +19,16 @@ const state = {
 const annotator = () => at("annotator").value.trim();
 const busy = () => state.open > 0;
 
-function fail(error) {
-  at("error").textContent = error ? error.message : "";
-  at("error").hidden = !error;
-}
-
 // One request after the other, in the name of who annotates now. Keys wait until the answers are shown.
 let last = Promise.resolve();
+let asked = 0;
+const opened = `${Date.now()} ${Math.random()}`;
 function request(path, body, place) {
   if (!annotator()) { fail(new Error("Who annotates? Write a name above.")); at("annotator").focus(); return last; }
   state.open += 1;
   at("status").textContent = "…";
   const whole = { annotator: annotator(), ...body };
+  if (!path.endsWith("/text")) whole.key = `${opened} ${asked += 1}`; // an action that is sent again is done once
   last = last.then(() => perform(path, whole, place)).then(() => { state.open -= 1; replayKeys(busy); });
   return last;
 }
@@ -300,7 +297,7 @@ async function addLabel(label) {
 function fromShare() {
   state.least = at("least").value / 100;
   at("share").textContent = `${at("least").value}%`;
-  try { localStorage.setItem("least", at("least").value); } catch { /* then it is the default again */ }
+  remember("least", at("least").value);
   if (state.answer) show(state.answer);
 }
 
@@ -328,8 +325,8 @@ document.addEventListener("keydown", onKey);
 document.addEventListener("pointerdown", () => { state.byKeys = false; }, true);
 addEventListener("beforeunload", (event) => { if (busy()) event.preventDefault(); });
 startLabels(choose, addLabel);
-startNotes(annotator, () => listTexts().catch(fail), fail);
-startTexts(annotator, visit, fail);
+startNotes(annotator, () => listTexts().catch(fail));
+startTexts(annotator, visit);
 at("list").open = at("beside").open = innerWidth > 1024;
 showGuidelines().catch(fail);
 at("back").addEventListener("click", back);
@@ -338,12 +335,11 @@ at("least").addEventListener("input", fromShare);
 at("skip").addEventListener("click", () => state.text && skip());
 at("undo").addEventListener("click", undo);
 at("annotator").addEventListener("change", () => {
-  try { localStorage.setItem("annotator", annotator()); } catch { /* then it is asked again */ }
+  remember("annotator", annotator());
   begin();
 });
-try { at("annotator").value = localStorage.getItem("annotator") ?? ""; } catch { /* none is kept */ }
-at("least").value = 30;
-try { at("least").value = localStorage.getItem("least") ?? 30; } catch { /* none is kept */ }
+at("annotator").value = recall("annotator") ?? "";
+at("least").value = recall("least") ?? 30;
 fromShare();
 ask("api/models").then((answer) => showViews(answer.views)).catch(fail);
 begin();

@@ -2,20 +2,14 @@
 
 import { ask } from "./api.js";
 import { heatMap } from "./attention.js";
-import { make, percent } from "./dom.js";
+import { at, fail, make, percent } from "./dom.js";
 import { openMenu } from "./menu.js";
 import { treePicture } from "./tree.js";
 import { showViews } from "./views.js";
 import { words } from "./words.js";
 
-const at = (id) => document.getElementById(id);
 const SOME = 40; // sentences in an answer
 const state = { models: [], text: "", evidence: [], sentences: new Map(), asked: new Set(), boxes: [], turn: 0 };
-
-function fail(error) {
-  at("error").textContent = error ? error.message : "";
-  at("error").hidden = !error;
-}
 
 const model = () => state.models.find((one) => one.name === at("model").value);
 

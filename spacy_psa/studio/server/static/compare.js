@@ -2,11 +2,10 @@
 
 import { ask } from "./api.js";
 import { showComparison } from "./compare_view.js";
-import { make } from "./dom.js";
+import { at, make } from "./dom.js";
 import { showViews } from "./views.js";
 
 const WAIT = 400; // milliseconds between two questions
-const at = (id) => document.getElementById(id);
 
 async function compare() {
   const bar = make("progress", { "aria-label": "Comparison" });

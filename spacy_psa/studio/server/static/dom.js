@@ -1,4 +1,21 @@
-// Makes elements. Text is always text, never HTML.
+// Finds and makes elements. Text is always text, never HTML.
+
+export const at = (id) => document.getElementById(id);
+
+// Shows an error at the top of a page; null hides it.
+export function fail(error) {
+  at("error").textContent = error ? error.message : "";
+  at("error").hidden = !error;
+}
+
+// What the browser keeps from one visit to the next, if it may.
+export function recall(key) {
+  try { return localStorage.getItem(key); } catch { return null; }
+}
+
+export function remember(key, value) {
+  try { localStorage.setItem(key, value); } catch { /* then it is asked again */ }
+}
 
 export function make(name, attributes = {}, ...children) {
   const element = document.createElement(name);

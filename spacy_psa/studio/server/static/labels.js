@@ -1,9 +1,8 @@
 // The bar of labels: a click or a key chooses one, and the filter finds one among many.
 
-import { colour, make, rankLabels } from "./dom.js";
+import { at, colour, make, rankLabels } from "./dom.js";
 
 const KEYS = 9; // the first labels have a digit, which never changes
-const at = (id) => document.getElementById(id);
 const state = { all: [], latest: [], armed: "", onChoose: () => {}, onAdd: () => {}, from: null };
 
 export const armed = () => state.armed;

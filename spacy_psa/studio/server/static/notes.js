@@ -1,10 +1,9 @@
 // The flag and the comments on a text, and the guidelines.
 
 import { ask } from "./api.js";
-import { make } from "./dom.js";
+import { at, fail, make } from "./dom.js";
 
-const at = (id) => document.getElementById(id);
-const state = { text: null, owner: "", flag: false, annotator: () => "", onSaved: () => {}, fail: () => {} };
+const state = { text: null, owner: "", flag: false, annotator: () => "", onSaved: () => {} };
 const onText = () => state.text !== null;
 
 export function showNotes(text, notes) {
@@ -27,15 +26,15 @@ async function save(flag) {
     if (text === state.text) showNotes(text, notes);
     state.onSaved();
   } catch (error) {
-    state.fail(error);
+    fail(error);
   }
 }
 
 export const flag = () => onText() && save(!state.flag);
 export const comment = () => { at("beside").open = true; at("comment").focus(); };
 
-export function startNotes(annotator, onSaved, fail) {
-  Object.assign(state, { annotator, onSaved, fail });
+export function startNotes(annotator, onSaved) {
+  Object.assign(state, { annotator, onSaved });
   at("flag").addEventListener("click", flag);
   at("comment").addEventListener("change", () => onText() && save(state.flag));
   at("comment").addEventListener("keydown", (event) => {

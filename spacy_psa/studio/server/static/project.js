@@ -1,16 +1,10 @@
 // The view "Project": Teach, Export, and how far annotators agree.
 
 import { ask, file } from "./api.js";
-import { make, percent } from "./dom.js";
+import { at, fail, make, percent } from "./dom.js";
 import { watchTeach } from "./teach.js";
 import { showViews } from "./views.js";
 
-const at = (id) => document.getElementById(id);
-
-function fail(error) {
-  at("error").textContent = error ? error.message : "";
-  at("error").hidden = !error;
-}
 
 const many = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 const row = (kind, cells) => make("tr", {}, ...cells.map((cell, i) =>

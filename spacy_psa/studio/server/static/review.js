@@ -1,13 +1,12 @@
 // The page of the view "Review": probable errors, one by one.
 
 import { ask } from "./api.js";
-import { colour, make, nested, percent } from "./dom.js";
+import { at, colour, fail, make, nested, percent } from "./dom.js";
 import { showViews } from "./views.js";
 
 const KINDS = {
   missed: "a span is missing", invented: "there is no span", bounds: "other bounds", type: "another type",
 };
-const at = (id) => document.getElementById(id);
 const before = []; // the decided rows, the last one at the end
 let row = null;
 let busy = false;
@@ -52,10 +51,9 @@ async function send(body) {
   busy = true;
   try {
     show(await ask("api/review", body));
-    at("error").hidden = true;
+    fail(null);
   } catch (error) {
-    at("error").textContent = error.message;
-    at("error").hidden = false;
+    fail(error);
   }
   busy = false;
 }

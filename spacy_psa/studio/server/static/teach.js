@@ -1,8 +1,8 @@
 // The training in the background: its button, and how it stands.
 
 import { ask } from "./api.js";
+import { at } from "./dom.js";
 
-const at = (id) => document.getElementById(id);
 let timer = 0;
 
 function show(status) {

@@ -1,10 +1,9 @@
 // The list of texts: a search, a filter, and a page of texts at a time.
 
 import { ask } from "./api.js";
-import { make } from "./dom.js";
+import { at, fail, make } from "./dom.js";
 
-const at = (id) => document.getElementById(id);
-const state = { annotator: () => "", visit: () => {}, shown: null, first: 0, turn: 0 };
+const state = { annotator: () => "", visit: () => {}, shown: null, first: 0, size: 0, turn: 0 };
 const MARKS = { done: "✓", skipped: "↷" };
 
 function row({ text, words, state: how, flagged, comments }) {
@@ -21,9 +20,9 @@ export async function listTexts() {
   if (!state.annotator() || !at("list").open) return;
   const turn = state.turn += 1;
   const body = { annotator: state.annotator(), search: at("search").value, filter: at("filter").value, first: state.first };
-  const { total, first, rows } = await ask("api/annotation/texts", body, { quiet: true });
+  const { total, first, size, rows } = await ask("api/annotation/texts", body, { quiet: true });
   if (turn !== state.turn) return;
-  state.first = first;
+  Object.assign(state, { first, size });
   at("texts").replaceChildren(...rows.map(row));
   at("found").textContent = total ? `${first + 1} to ${first + rows.length} of ${total}` : "There are none.";
   at("earlier").disabled = !first;
@@ -39,18 +38,19 @@ export function markShown(number) {
 }
 
 // `visit(number)` shows a text.
-export function startTexts(annotator, visit, fail) {
+export function startTexts(annotator, visit) {
   Object.assign(state, { annotator, visit });
   let timer = 0;
+  const busy = () => at("texts").setAttribute("aria-busy", "true");
   const list = () => {
-    at("texts").setAttribute("aria-busy", "true");
+    busy();
     listTexts().catch(fail).finally(() => at("texts").removeAttribute("aria-busy"));
   };
-  const again = () => { state.first = 0; clearTimeout(timer); timer = setTimeout(list, 80); };
+  const again = () => { busy(); state.first = 0; clearTimeout(timer); timer = setTimeout(list, 80); };
   const turn = (by) => { state.first = Math.max(0, state.first + by); list(); };
   at("search").addEventListener("input", again);
   at("filter").addEventListener("change", again);
   at("list").addEventListener("toggle", list);
-  at("earlier").addEventListener("click", () => turn(-50));
-  at("later").addEventListener("click", () => turn(50));
+  at("earlier").addEventListener("click", () => turn(-state.size));
+  at("later").addEventListener("click", () => turn(state.size));
 }

@@ -1,0 +1,1 @@
+"""How fast the page Annotate answers, with many texts."""
