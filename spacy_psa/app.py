@@ -28,6 +28,8 @@ from spacy_psa.studio.cli import commands as studio
 COMMANDS = [*library.COMMANDS, *studio.COMMANDS, *laboratory.COMMANDS]
 WITHOUT_TORCH = ["init", "corpus"], ["debug", "data"], ["convert"]
 """The commands that only read and write data."""
+ADDRESSES = 5 * 2**28
+"""The bytes of address space that torch and numba need; with fewer, LLVM aborts the process."""
 _ITS = "pipelines of this package work with it"
 OF_SPACY = {
     "evaluate": "`spacy-psa report` has more figures, with intervals",
@@ -146,6 +148,25 @@ def options(
     ] = False,
 ) -> None:
     """Options before the command."""
+    if not ("--help" in sys.argv or _is_without_torch()):
+        _check_addresses()
+
+
+def _is_without_torch() -> bool:
+    return any(sys.argv[1 : 1 + len(words)] == words for words in WITHOUT_TORCH)
+
+
+def _check_addresses() -> None:
+    try:
+        from resource import RLIM_INFINITY, RLIMIT_AS, getrlimit
+    except ModuleNotFoundError:  # Windows
+        return
+    limit = getrlimit(RLIMIT_AS)[0]
+    if limit != RLIM_INFINITY and limit < ADDRESSES:
+        raise InputError(
+            f"this process may use {limit / 2**30:.2f} GB of address space (ulimit -v), and torch "
+            f"and numba need {ADDRESSES / 2**30:.2f} GB: raise the limit"
+        )
 
 
 for _, commands in COMMANDS:
@@ -160,6 +181,6 @@ for _, commands in COMMANDS:
 
 def main() -> None:
     """Run the console script `spacy-psa`."""
-    if any(sys.argv[1 : 1 + len(words)] == words for words in WITHOUT_TORCH):
+    if _is_without_torch():
         leave_out_torch()
     app(prog_name="spacy-psa")

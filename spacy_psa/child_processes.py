@@ -2,6 +2,7 @@
 
 import os
 import sys
+from threading import Thread
 
 # Python 3.10 has no -P. Only `sys`, which is built in, is imported before the path is right.
 WITHOUT_FOLDER = (
@@ -24,3 +25,17 @@ def child_environment(**variables: str) -> dict[str, str]:
     """The environment of a child: this one with some variables, and the path of this process."""
     places = [*os.environ.get("PYTHONPATH", "").split(os.pathsep), *sys.path]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places)), **variables}
+
+
+def end_with_starter() -> None:
+    """Let this process end when the one that started it has ended, however that happens.
+
+    Then its standard input is closed.
+    """
+    Thread(target=_end_without_input, daemon=True).start()
+
+
+def _end_without_input() -> None:
+    while os.read(0, 1):  # not sys.stdin, whose lock would be held when this process ends
+        pass
+    os._exit(1)

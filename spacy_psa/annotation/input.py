@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
 
 from spacy_psa.corpora.format_by_name import format_of
-from spacy_psa.corpora.lines import BLANKS, BOM, DOCSTART, NO_WORD
+from spacy_psa.corpora.lines import BLANKS, BOM, DOCSTART, HARMLESS, LONGEST, NO_WORD
 from spacy_psa.errors import InputError
 
 if TYPE_CHECKING:
@@ -388,12 +388,17 @@ def _reading(name: str) -> Iterator[None]:
 
 
 def _lines(stream: IO[bytes] | gzip.GzipFile, name: str) -> Iterator[Record]:
-    position = 0
+    position, most = 0, LONGEST + 1 if isinstance(stream, gzip.GzipFile) else -1
     for number in count(1):
         with _reading(name):
-            line = stream.readline()
+            line = stream.readline(most)
         if not line:
             return
+        if 0 < most == len(line):
+            raise InputError(
+                f"{name}:{number}: the line is longer than {LONGEST // 2**20} MiB; check that the "
+                "file is text with line ends"
+            )
         position += len(line)
         if number == 1:
             line = line.removeprefix(BOM)
@@ -403,10 +408,15 @@ def _lines(stream: IO[bytes] | gzip.GzipFile, name: str) -> Iterator[Record]:
 def _docbin_source(stream: IO[bytes] | gzip.GzipFile, name: str, keep: bool) -> Source:
     from spacy.tokens import DocBin
 
+    from spacy_psa.corpora.docbin import check_unpacked
+
     with _reading(name):
-        content = stream.read()
+        content = stream.read(HARMLESS if isinstance(stream, gzip.GzipFile) else -1)
     try:
+        check_unpacked(Path(name), content)
         docbin = DocBin().from_bytes(content)
+    except InputError:
+        raise
     except Exception as error:  # zlib, msgpack and numpy raise different errors
         raise InputError(
             f"{name}: is not a .spacy file, or is broken; make it by `spacy-psa convert`"

@@ -1,5 +1,6 @@
 """Docs to and from `.spacy` files, spaCy's binary training format."""
 
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,8 +10,12 @@ from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 from srsly.msgpack import msgpack_decoders, msgpack_encoders
 
+from spacy_psa.corpora import lines
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.errors import InputError
+
+MOST = 1032
+"""The most bytes that zlib packs into one."""
 
 
 def check_docbin_path(path: Path) -> None:
@@ -43,11 +48,15 @@ def read_docbin(path: Path, vocab: Vocab) -> list[Doc]:
         InputError: if there is no such file, or it is not a `.spacy` file.
     """
     try:
+        content = path.read_bytes()
+        check_unpacked(path, content)
         with codecs_known():
-            docbin = DocBin().from_disk(path)
+            docbin = DocBin().from_bytes(content)
             if not _is_whole(docbin):
                 raise ValueError("its parts are of different lengths")
             return list(docbin.get_docs(vocab))
+    except InputError:
+        raise
     except OSError as error:
         reason = error.strerror or error
         raise InputError(f"{path}: cannot be read ({reason}); check the path") from error
@@ -55,6 +64,15 @@ def read_docbin(path: Path, vocab: Vocab) -> list[Doc]:
         raise InputError(
             f"{path}: is not a .spacy file, or is broken; make it by `spacy-psa convert`"
         ) from error
+
+
+def check_unpacked(path: Path, content: bytes) -> None:
+    """Raise an InputError if the content of a `.spacy` file unpacks to far more than docs do."""
+    unpacker, unpacked, rest = zlib.decompressobj(), 0, content
+    while rest and len(content) * MOST > lines.HARMLESS:
+        unpacked += len(unpacker.decompress(rest, 2**20))
+        rest = unpacker.unconsumed_tail
+        lines.check_expansion(path, unpacked, len(content))
 
 
 def read_docbins(path: Path, vocab: Vocab) -> Iterator[Doc]:

@@ -1,6 +1,6 @@
 """Documents: docs of several sentences, joined from docs of one sentence each."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from spacy_psa.sentences import (
     unannotated,
 )
 
+Augmenter = Callable[[Language, Example], Iterable[Example]]
 NO_START = 2**64 - 1
 """The value that spaCy stores for a token that does not begin a sentence: -1, without a sign."""
 
@@ -87,7 +88,12 @@ def _join_spans(docs: Iterable[Doc], whole: Doc) -> None:
         whole.spans[key] = spans
 
 
-def read_document_corpus(path: Path | None, max_tokens: int = 2000, limit: int = 0) -> Reader:
+def read_document_corpus(
+    path: Path | None,
+    max_tokens: int = 2000,
+    limit: int = 0,
+    augmenter: Augmenter | None = None,
+) -> Reader:
     """The reader `spacy-psa.DocumentCorpus.v1`: trains on whole documents.
 
     Each example is a document, or a part of one. Its prediction starts from the gold words and the
@@ -99,7 +105,9 @@ def read_document_corpus(path: Path | None, max_tokens: int = 2000, limit: int =
         path: a `.spacy` file, or a folder of them.
         max_tokens: begins a new example within a document where the next sentence would make it
             longer; 0 for no limit. Docs of several sentences are not cut.
-        limit: the number of examples to read; 0 means all.
+        limit: the number of documents to read; 0 means all.
+        augmenter: makes the examples of each document, as in `spacy.Corpus.v1`; None for no others
+            than the document itself. Their sentence boundaries are those of the document.
 
     Raises:
         InputError: if `path` is None or a number is negative; and, when the reader is called, if a
@@ -115,11 +123,21 @@ def read_document_corpus(path: Path | None, max_tokens: int = 2000, limit: int =
         empty = True
         for doc in islice(docs, limit or None):
             empty = False
-            yield Example(_unannotated(doc), doc)
+            example = Example(_unannotated(doc), doc)
+            for made in augmenter(nlp, example) if augmenter else [example]:
+                yield made if made is example else _again(made.reference, doc)
         if empty:
             raise InputError(f"{path}: there are no docs; use another file")
 
     return read
+
+
+def _again(augmented: Doc, doc: Doc) -> Example:
+    """Make an example of what an augmenter has made of a document."""
+    augmented.user_data.update(name_of_document(doc))
+    if len(augmented) == len(doc):
+        set_sentence_starts(augmented, sentence_starts(doc))
+    return Example(_unannotated(augmented), augmented)
 
 
 def _unannotated(doc: Doc) -> Doc:

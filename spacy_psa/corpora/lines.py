@@ -22,7 +22,7 @@ LONGEST = 2**24
 """The greatest length of a line, in bytes.
 
 A small archive may hold a line that is larger than the memory."""
-EXPANSION = 1000
+EXPANSION = 200
 """The most bytes that a byte of an archive may unpack to. Text packs to a tenth, rarely to a
 hundredth of its size."""
 HARMLESS = 2**30
@@ -51,13 +51,16 @@ def file_lines(path: Path) -> Iterator[bytes]:
         raise InputError(f"{path}: cannot be read ({reason}); check the path") from error
 
 
-def check_expansion(path: Path, unpacked: int) -> None:
+def check_expansion(path: Path, unpacked: int, packed: int | None = None) -> None:
     """Raise an InputError if a file unpacks to far more than text does.
 
-    That is more than `EXPANSION` times the size of the file, and more than `HARMLESS`. `unpacked`
-    is the number of bytes that have been unpacked, or that an archive announces.
+    That is more than `EXPANSION` times its size, and more than `HARMLESS`.
+
+    Args:
+        unpacked: the number of bytes that have been unpacked, or that an archive announces.
+        packed: the number of packed bytes; None for the size of the file.
     """
-    if unpacked > HARMLESS and unpacked > EXPANSION * path.stat().st_size:
+    if unpacked > HARMLESS and unpacked > EXPANSION * (packed or path.stat().st_size):
         raise InputError(
             f"{path}: unpacks to more than {EXPANSION} times its size, as no text does; "
             "do not trust it, or unpack it yourself"

@@ -6,13 +6,12 @@
 Named entities are read, with the tokens, sentences and parts of speech of DKPro if there are some.
 """
 
-import gzip
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
+from spacy_psa.corpora.lines import file_lines
 from spacy_psa.corpora.marked_text import Mark, MarkedText, utf16_offsets
 from spacy_psa.errors import InputError
 
@@ -88,9 +87,10 @@ def read_texts(path: Path, repairs: Counter[str]) -> Iterator[MarkedText]:
 
 def _root(path: Path) -> ElementTree.Element:
     try:
-        content = path.read_bytes()
-        root = ElementTree.fromstring(gzip.decompress(content) if path.suffix == ".gz" else content)
-    except (ElementTree.ParseError, OSError, EOFError, zlib.error) as error:
+        packed = path.suffix == ".gz"
+        content = b"".join(file_lines(path)) if packed else path.read_bytes()
+        root = ElementTree.fromstring(content)
+    except (ElementTree.ParseError, OSError) as error:
         raise InputError(f"{path}: is not XML ({error}); export the file again") from error
     if _name(root) != "XMI":
         raise InputError(f"{path}: is not XMI, its element is {_name(root)}; export UIMA CAS XMI")

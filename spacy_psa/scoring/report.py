@@ -1,6 +1,7 @@
 """A measured pipeline as tables and as a page of Markdown; see `spacy_psa.scoring.result`."""
 
 import html
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,11 @@ OVERALL = ["", "P", "R", "F"]
 PER_TYPE = ["", "Type", "Gold", "P", "R", "F"]
 PARTIAL_CREDIT = ["", "Scheme", "P", "R", "F"]
 BY_SCHEME = ["", "", "Gold", *(f"F, {scheme}" for scheme in SCHEMES)]
+
+MARKS = re.compile(
+    r"[\\`*~\[\]|]|(?<![^\W_])_|_(?![^\W_])|^#(?=#{0,5} )|^[-+](?= |-+$)|(?<=^\d)[.)](?= )"
+)
+"""The marks of Markdown, of which those of a heading or a list count at the beginning."""
 
 
 def report(
@@ -165,10 +171,11 @@ def _percent(value: float | None) -> str:
 
 def markdown_table(header: list[str], rows: Rows) -> str:
     """Write a table as Markdown, with any text in its cells."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(map(plain, line)) + " |" for line in lines)
+    head, *lines = ("| " + " | ".join(map(plain, line)) + " |" for line in [header, *rows])
+    return "\n".join([head, "|" + " --- |" * len(header), *lines])
 
 
 def plain(text: str) -> str:
-    """Escape text, so that Markdown shows it as it is."""
-    return html.escape(" ".join(text.split()), quote=False).replace("|", "&#124;")
+    """Escape text, so that Markdown shows it as it is: no link, picture, code or heading."""
+    escaped = html.escape(" ".join(text.split()), quote=False)
+    return MARKS.sub(lambda mark: f"&#{ord(mark[0])};", escaped)

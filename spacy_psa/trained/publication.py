@@ -184,10 +184,10 @@ def model_card(
     name = f"{meta['lang']}_{meta['name']}"
     scores = overall(report) if report else []
     parts = [
-        f"# {name} {meta['version']}",
+        f"# {plain(name)} {plain(meta['version'])}",
         plain(str(meta.get("description", ""))),
         "## Use",
-        f'```python\nimport spacy\n\nnlp = spacy.load("{name}")\ndoc = nlp("…")\n```',
+        f'```python\nimport spacy\n\nnlp = spacy.load({json.dumps(name)})\ndoc = nlp("…")\n```',
         "## Data",
         *(_source(source) for source in meta.get("sources") or ()),
     ]
@@ -204,7 +204,7 @@ def model_card(
         if types := per_type(report):
             parts.append(markdown_table(PER_TYPE, types))
         speed = report["speed"]
-        cpu = report.get("machine", {}).get("cpu", "")
+        cpu = plain(str(report.get("machine", {}).get("cpu") or ""))
         parts.append(
             f"Speed: {speed['words_per_second']:,.0f} words a second with {speed['threads']} "
             f"thread{'s' * (speed['threads'] != 1)}{f' of {cpu}' if cpu else ''}."
@@ -221,7 +221,8 @@ def model_card(
 def _source(source: Mapping[str, Any]) -> str:
     rest = [source[key] for key in ("author", "url") if source.get(key)]
     about = f" ({', '.join(rest)})" if rest else ""
-    return plain(f"- {source['name']}{about}, licence: {source.get('license') or 'not named'}")
+    licence = source.get("license") or "not named"
+    return "- " + plain(f"{source['name']}{about}, licence: {licence}")
 
 
 def _confidence(record: Mapping[str, Any]) -> str:

@@ -594,6 +594,14 @@ def test_gzipped_input_is_read(model, tmp_path):
     assert not (tmp_path / "new.jsonl").exists()
 
 
+def test_a_gzipped_line_without_end_is_one_error(model, tmp_path, monkeypatch):
+    monkeypatch.setattr("spacy_psa.annotation.input.LONGEST", 1000)
+    (tmp_path / "in.txt.gz").write_bytes(gzip.compress(b"London\n" + b"x" * 2000))
+    result = run(model, tmp_path / "in.txt.gz", tmp_path / "out.jsonl")
+    assert_one_error(result, "in.txt.gz:2: the line is longer than")
+    assert not (tmp_path / "out.jsonl").exists()
+
+
 def test_each_line_of_text_gives_one_line_of_output(model, tmp_path):
     (tmp_path / "in.txt").write_text("London\n\n \nLondon\n")
     assert run(model, tmp_path / "in.txt", tmp_path / "out.jsonl").exit_code == 0

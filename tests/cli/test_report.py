@@ -1,15 +1,18 @@
 """`spacy-psa report` and the result that it writes, on a pipeline of spaCy's own parts."""
 
 import hashlib
+import html
 import json
 from pathlib import Path
 
 import pytest
 import spacy
+from markdown_it import MarkdownIt
 from spacy.tokens import Doc, DocBin, Span
 
 from spacy_psa.errors import InputError
 from spacy_psa.scoring import provenance
+from spacy_psa.scoring.report import plain
 from spacy_psa.scoring.result import best, read_log
 from tests.helpers.commands import assert_one_error, command
 
@@ -179,7 +182,19 @@ def test_labels_are_shown_as_they_are(tmp_path):
     rows = (tmp_path / "out.md").read_text().partition("## By type")[2]
     rows = rows.partition("## Partial credit")[0].splitlines()
     found = {row.split(" | ")[1] for row in rows if row.startswith("| ents |")}
-    assert found == {"[red]X", "[/red]x", "&lt;b&gt;", "a&#124;b", "two lines"}
+    assert found == {"&#91;red&#93;X", "&#91;/red&#93;x", "&lt;b&gt;", "a&#124;b", "two lines"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "![x](//e.org/p.png)", "[a](javascript:b)", "`a`", "*a* __b__ _c_", "~~a~~", "<img src=x>",
+        "# a", "- a", "+ a", "1. a", "2) a", "---", "a\n\n# b", "\\[a](b)", "&lt;b&gt;", "B-x_y",
+    ],
+)  # fmt: skip
+def test_markdown_shows_a_text_as_it_is(text):
+    drawn = MarkdownIt("gfm-like", {"linkify": False}).render(plain(text))
+    assert drawn == f"<p>{html.escape(' '.join(text.split()))}</p>\n"
 
 
 def test_log_scores_become_fractions(log):

@@ -1,5 +1,6 @@
 """The files .spacy, and the JSON lines of the sample corpus."""
 
+import gzip
 import json
 import zlib
 
@@ -7,8 +8,11 @@ import pytest
 import spacy
 import srsly
 from spacy.tokens import Doc, Span
+from spacy.vocab import Vocab
 from srsly.msgpack import msgpack_decoders
 
+from spacy_psa.annotation.input import Reading, open_source
+from spacy_psa.corpora import lines
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.corpora.docbin import codecs_known, read_docbin, write_docbin
 from spacy_psa.corpora.jsonl import read_docs
@@ -31,6 +35,19 @@ def test_a_failure_leaves_what_was_there_and_nothing_else(tmp_path):
         write_docbin(docs(), path)
     assert [file.name for file in tmp_path.iterdir()] == ["out.spacy"]
     assert path.read_text() == "old"
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_file_that_unpacks_to_far_more_than_docs_do_is_one_error(tmp_path, monkeypatch, packed):
+    monkeypatch.setattr(lines, "HARMLESS", 10_000)
+    content = zlib.compress(bytes(10**7))
+    path = tmp_path / f"bomb.spacy{'.gz' * packed}"
+    path.write_bytes(gzip.compress(content) if packed else content)
+    with pytest.raises(InputError, match=r"bomb.spacy.*: unpacks to more than 200 times its size"):
+        if packed:
+            open_source(path, Reading("spacy")).__enter__()
+        else:
+            read_docbin(path, Vocab())
 
 
 def test_no_docs_leave_no_file(tmp_path):

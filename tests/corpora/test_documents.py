@@ -3,6 +3,7 @@
 import pytest
 import spacy
 from spacy.tokens import Doc, DocBin, Span
+from spacy.training.augment import create_lower_casing_augmenter
 from spacy.util import registry
 from spacy.vocab import Vocab
 
@@ -130,6 +131,22 @@ def test_no_docs_and_no_path_are_errors(tmp_path):
         read(None)
     with pytest.raises(InputError, match="cannot be read"):
         read(tmp_path / "none.spacy")
+
+
+def test_an_augmenter_makes_examples_with_the_boundaries_of_their_document(tmp_path):
+    def lower_and_same(nlp, example):
+        yield from create_lower_casing_augmenter(level=1.0)(nlp, example)
+        yield example
+
+    examples = read(write(tmp_path / "train.spacy", sentences()[:2]), augmenter=lower_and_same)
+    texts = ["Ada met Bob", "He left Leeds"]
+    for example, wanted in zip(examples, [[t.lower() for t in texts], texts], strict=True):
+        assert sents(example.predicted) == sents(example.reference) == wanted
+        assert example.predicted.user_data == {"document": "D1"}
+        assert [ent.text for ent in example.reference.ents] == [
+            wanted[0][:3], wanted[0][-3:], wanted[1][-5:]
+        ]  # fmt: skip
+        assert len(example.reference.spans["chunks"]) == 2
 
 
 @pytest.mark.parametrize("setting", ["max_tokens", "limit"])

@@ -14,8 +14,8 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spacy_psa.child_processes import end_with_starter
 from spacy_psa.errors import InputError
-from spacy_psa.laboratory.experiments.processes import end_with_starter
 from spacy_psa.laboratory.experiments.record import (
     FILE,
     Evaluation,

@@ -1,13 +1,11 @@
 """Processes of one thread each, some at a time, on this machine or on Ray; each has a folder."""
 
-import os
 import subprocess
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from pathlib import Path
-from threading import Thread
 from typing import Any, NamedTuple
 
 from spacy_psa.child_processes import child_command, child_environment
@@ -161,17 +159,3 @@ def start(
             cwd=place,
             env=child_environment(**ONE_THREAD),
         )
-
-
-def end_with_starter() -> None:
-    """Let this process end when the one that started it has ended, however that happens.
-
-    Then its standard input is closed.
-    """
-    Thread(target=_end_without_input, daemon=True).start()
-
-
-def _end_without_input() -> None:
-    while os.read(0, 1):  # not sys.stdin, whose lock would be held when this process ends
-        pass
-    os._exit(1)

@@ -28,6 +28,10 @@ Part = Literal["dev", "test"]
 Runs = Mapping[str, Sequence[Record]]
 
 
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""The characters that begin a formula in a spreadsheet."""
+
+
 class Spread(NamedTuple):
     """Scores of several seeds."""
 
@@ -84,8 +88,14 @@ def csv_text(table: Sequence[Row]) -> str:
     for row in table:
         spreads = [value for spread in (row.dev, row.test) for value in spread or (None, None)]
         interval = row.interval or (None, None)
-        writer.writerow([row.run, row.metric, row.seeds, *spreads, *interval, row.of])
+        texts = [_no_formula(row.run), _no_formula(row.metric)]
+        writer.writerow([*texts, row.seeds, *spreads, *interval, row.of])
     return stream.getvalue()
+
+
+def _no_formula(text: str) -> str:
+    """Put an apostrophe before a text that a spreadsheet would compute."""
+    return f"'{text}" if text[:1] in FORMULA else text
 
 
 def unfinished(runs: Runs) -> list[str]:

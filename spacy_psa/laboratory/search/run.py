@@ -14,9 +14,10 @@ from pathlib import Path
 import torch
 from optuna.trial import FrozenTrial
 
+from spacy_psa.child_processes import end_with_starter
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.errors import InputError
-from spacy_psa.laboratory.experiments.processes import at_a_time, end_with_starter, make_engine
+from spacy_psa.laboratory.experiments.processes import at_a_time, make_engine
 from spacy_psa.laboratory.search.space import check_names, read_space
 from spacy_psa.laboratory.search.study import Sampler, Search
 from spacy_psa.laboratory.search.trial_logger import Report

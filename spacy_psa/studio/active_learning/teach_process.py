@@ -2,7 +2,7 @@
 
 It reads one line of JSON, a `Lesson`, and writes lines of JSON: after each epoch {"epoch": …,
 "score": …, "before": …, "of": …}, and at the end {"taken": …, "score": …, "before": …, "texts": …,
-"dev": …} or {"error": …}.
+"dev": …} or {"error": …}. It ends when its input is closed.
 """
 
 import json
@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
+from spacy_psa.child_processes import end_with_starter
 from spacy_psa.corpora.atomic import sync_tree, unwritable_as_input_error
 from spacy_psa.corpora.docbin import read_docbins
 from spacy_psa.errors import InputError
@@ -163,7 +164,9 @@ def main() -> None:
     if hasattr(os, "nice"):
         os.nice(10)  # the server answers clicks meanwhile
     try:
-        run(Lesson.model_validate_json(sys.stdin.readline()), output)
+        lesson = Lesson.model_validate_json(sys.stdin.readline())
+        end_with_starter()  # else it might write the model of the next server
+        run(lesson, output)
     except (InputError, MemoryError) as error:
         why = " ".join(str(error).split()) or "the memory does not suffice"
         output.write(json.dumps({"error": why}) + "\n")

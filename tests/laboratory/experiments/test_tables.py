@@ -64,6 +64,12 @@ def test_csv_has_the_numbers_of_the_rows():
     assert (float(found["low"]), float(found["high"])) == table[0].interval
 
 
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1"])
+def test_csv_has_no_cell_that_a_spreadsheet_computes(name):
+    (found,) = csv.DictReader(io.StringIO(csv_text(rows({name: [make_record()]}, 20))))
+    assert found["run"] == f"'{name}"
+
+
 def numbers(text):
     return [float(number) for number in re.findall(r"(?<![A-Za-z])[+-]?\d+\.\d+", text)]
 

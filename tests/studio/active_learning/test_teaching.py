@@ -322,13 +322,25 @@ def test_the_process_writes_an_error_as_one_line_of_json(lesson, tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("")
     lesson = lesson.model_copy(update={"output": blocked / "names-model"})
-    command = [sys.executable, "-m", "spacy_psa.studio.active_learning.teach_process"]
-    content = lesson.model_dump_json() + "\n"
-    result = subprocess.run(
-        command, input=content, capture_output=True, text=True, timeout=PATIENCE
-    )
-    (line,) = result.stdout.splitlines()
+    with teach_process(lesson) as process:
+        (line,) = process.stdout
     assert "cannot be written" in json.loads(line)["error"]
+
+
+def test_the_process_ends_with_the_server_that_started_it(lesson, tmp_path):
+    with teach_process(lesson.model_copy(update={"dev": dev_file(tmp_path / "dev.spacy")})) as it:
+        assert "epoch" in json.loads(it.stdout.readline())
+        it.stdin.close()
+        assert it.wait(PATIENCE) == 1
+    assert not lesson.output.exists()
+
+
+def teach_process(lesson):
+    command = [sys.executable, "-m", "spacy_psa.studio.active_learning.teach_process"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process.stdin.write(lesson.model_dump_json() + "\n")
+    process.stdin.flush()
+    return process
 
 
 def test_a_model_that_is_not_there_is_one_error(lesson, tmp_path):
