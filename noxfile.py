@@ -33,6 +33,13 @@ def lowest(session: nox.Session) -> None:
 
 
 @nox.session(python="3.11")
+def triton(session: nox.Session) -> None:
+    """The chart kernel of a GPU in Triton's interpreter, and compiled for CUDA; only on Linux."""
+    session.install(*TORCH, "-c", "constraints.txt", "-e", ".[test]", "triton")
+    session.run("python", "-m", "pytest", "tests/kernels/test_gpu_tree.py", *session.posargs)
+
+
+@nox.session(python="3.11")
 def audit(session: nox.Session) -> None:
     """Known vulnerabilities of the locked versions; asks PyPI for its advisories."""
     session.install("pip-audit")

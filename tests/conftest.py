@@ -12,6 +12,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+if not Path("/dev/nvidiactl").exists():  # Triton reads it when it is imported
+    os.environ.setdefault("TRITON_INTERPRET", "1")
 pytest.register_assert_rewrite("tests.helpers")
 settings.register_profile("random", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("same", parent=settings.get_profile("random"), derandomize=True)

@@ -345,12 +345,12 @@ class LinearChain(StructuredDistribution[Tensor]):
         return scores[0], self._cut(tags[0])
 
     def _kbest(self, k: int) -> tuple[Tensor, list[list[Tensor]]]:
-        if self._compiled and self.device.type == "cpu":
+        if self._compiled and kernels.available():  # on the CPU, for a GPU too
             from spacy_psa.kernels import chain as kernel
 
-            potentials = self.potentials.detach().contiguous().numpy()
+            potentials = self.potentials.detach().cpu().contiguous().numpy()
             best = kernel.kbest(potentials, self.lengths.numpy(), k)
-            scores, tags = torch.from_numpy(best[0]), torch.from_numpy(best[1])
+            scores, tags = (torch.from_numpy(each).to(self.device) for each in best)
         else:
             scores, tags = self._trace(KMax(k))
         return scores, [self._cut(rows) for rows in tags]

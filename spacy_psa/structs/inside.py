@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
 from spacy_psa.structs.semiring import Log, Semiring
 from spacy_psa.structs.span_cells import SpanCells
+from spacy_psa.structs.tree_kernels import inside_outside
 
 
 def total(
@@ -108,22 +108,6 @@ def _label_shares(labelled: Tensor, label: Tensor) -> Iterator[Tensor]:
     label = label.masked_fill(label == -torch.inf, 0.0)
     for rows, sums in zip(_blocks(labelled), _blocks(label), strict=True):
         yield (rows.double() - sums[:, None]).exp_()
-
-
-def inside_outside(label: Tensor, null: Tensor, cells: SpanCells) -> tuple[Tensor, ...]:
-    """Call `kernels.tree.inside_outside` with tensors on any device."""
-    from spacy_psa.kernels import tree as kernel
-
-    scores = to_numpy(label), to_numpy(null.double())
-    results = kernel.inside_outside(*scores, cells.lengths.numpy(), cells.width)
-    return tuple(torch.from_numpy(result).to(label.device) for result in results)
-
-
-def to_numpy(scores: Tensor) -> NDArray[Any]:
-    """Copy scores to an array for the kernels; types of 16 bits become float32, which is exact."""
-    scores = scores.detach().cpu()
-    known = scores.dtype in (torch.float32, torch.float64)
-    return (scores if known else scores.float()).contiguous().numpy()
 
 
 class LogPartition(torch.autograd.Function):

@@ -15,15 +15,14 @@ import torch
 from torch import Tensor
 
 from spacy_psa import kernels
+from spacy_psa.structs import tree_kernels
 from spacy_psa.structs.distribution import StructuredDistribution, recording
 from spacy_psa.structs.inside import (
     LogPartition,
-    inside_outside,
     label_entropy,
     marginals_by_autograd,
     reduce_labels,
     spread_labels,
-    to_numpy,
     total,
 )
 from spacy_psa.structs.semiring import Entropy, KMax, Log, Max, Sample, Semiring
@@ -46,8 +45,7 @@ class SpanTree(StructuredDistribution[Tree]):
     `hinge`.
 
     The scores of a span's labels are first reduced to one number, on which the cubic part works.
-    The compiled `kernels.tree` does the cubic part if it can, for scores on a GPU too: one number
-    for each span is little to copy, and the trees must come to the CPU anyway. Otherwise, and for
+    Compiled kernels do the cubic part if they can (`structs.tree_kernels`). Otherwise, and for
     gradients of `marginals` and `entropy`, the cubic part is a recursion in a semiring on the
     device of the scores, with one step for each width of spans.
 
@@ -370,17 +368,14 @@ class SpanTree(StructuredDistribution[Tree]):
                 return total(Log(), self.labelled, self.null, self._cells)[0]
             if self._requires_grad:
                 return cast(Tensor, LogPartition.apply(self.labelled, self.null, self._cells))
-        from spacy_psa.kernels import tree as kernel
-
-        label, null = to_numpy(reduce_labels(self.labelled)), to_numpy(self.null.double())
-        log_z = kernel.log_partition(label, null, self.lengths.numpy(), self._cells.width)
-        return torch.from_numpy(log_z).to(self.labelled.device)
+        return tree_kernels.log_partition(reduce_labels(self.labelled), self.null, self._cells)
 
     @cached_property
     def _inside_outside(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The log sums of the labels, p(a label) and p(null), all (S,), and the entropy (B,)."""
         label = reduce_labels(self.labelled)
-        _, with_label, without, entropy = inside_outside(label, self.null, self._cells)
+        sums = tree_kernels.inside_outside(label, self.null, self._cells)
+        _, with_label, without, entropy = sums
         return label, with_label, without, entropy
 
     @cached_property
@@ -395,27 +390,32 @@ class SpanTree(StructuredDistribution[Tree]):
     @cached_property
     def _best(self) -> tuple[Tensor, list[Tree]]:
         # The tree is empty if none is possible.
-        if not self._compiled:
-            scores, trees = self._trace(Max(), 1)
-            return scores[0], trees
-        from spacy_psa.kernels import tree as kernel
+        scores, cells, labels = self._best_nodes
+        return scores, self._trees(cells, labels)
 
+    @cached_property
+    def _best_nodes(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The best scores, (B,) float64, and the cells and labels of the best trees, int64."""
+        if not self._compiled:
+            scores, ((cells, labels),) = self._trace(Max(), 1)
+            return scores[0], cells, labels
         top, label = self.labelled.detach().max(1)
-        cell_scores = to_numpy(top), to_numpy(self.null)
-        best, at = kernel.cky(*cell_scores, self.lengths.numpy(), self._cells.width)
-        cells = torch.from_numpy(at)
-        labels = label.cpu()[cells] + 1
-        trees = self._cells.trees(self._cells.sentence[cells], cells, labels, len(best))
-        return torch.from_numpy(best), trees
+        best, cells = tree_kernels.cky(top, self.null, self._cells)
+        return best, cells, label[cells] + 1
+
+    def _trees(self, cells: Tensor, labels: Tensor) -> list[Tree]:
+        """Build a tree for each sentence from its constituents."""
+        cells, labels = cells.cpu(), labels.cpu()
+        return self._cells.trees(self._cells.sentence[cells], cells, labels, len(self.lengths))
 
     def _kbest(self, k: int) -> tuple[Tensor, list[list[Tree]]]:
         batch = len(self.lengths)
         if not self._compiled:
-            scores, trees = self._trace(KMax(k), k)
-            return scores, [trees[i * batch : (i + 1) * batch] for i in range(len(scores))]
+            scores, nodes = self._trace(KMax(k), k)
+            return scores, [self._trees(*own) for own in nodes]
         from spacy_psa.kernels import tree as kernel
 
-        labelled, null = to_numpy(self.labelled), to_numpy(self.null)
+        labelled, null = map(tree_kernels.to_numpy, (self.labelled, self.null))
         ranked = torch.full((k, batch), -torch.inf, dtype=torch.float64)
         best: list[list[Tree]] = [[[] for _ in range(batch)] for _ in range(k)]
         for b, n in enumerate(self.lengths.tolist()):
@@ -431,26 +431,26 @@ class SpanTree(StructuredDistribution[Tree]):
         cells = SpanCells(self.lengths.repeat(n), n * len(self.lengths), self._cells.longest)
         copies = SpanTree.__new__(SpanTree)
         copies._fill(self.labelled.detach().repeat(n, 1), self.null.detach().repeat(n), cells)
-        _, trees = copies._trace(Sample(generator), 1)
-        batch = len(self.lengths)
+        _, (nodes,) = copies._trace(Sample(generator), 1)
+        trees, batch = copies._trees(*nodes), len(self.lengths)
         return [trees[b::batch] for b in range(batch)]
 
-    def _trace(self, semiring: Semiring, k: int) -> tuple[Tensor, list[Tree]]:
-        """Return scores (k, B) float64 and the k · B trees that a semiring keeps.
+    def _trace(self, semiring: Semiring, k: int) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
+        """Return scores (k, B) float64, and the cells and labels of the k trees of each sentence.
 
-        The gradients of the scores mark the trees. Missing trees are empty.
+        The gradients of the scores mark the trees. Missing trees have no cells.
         """
         with recording():
             labelled = self.labelled.detach().clone().requires_grad_()
             scores = total(semiring, labelled, self.null.detach(), self._cells, k)
-            trees: list[Tree] = []
+            nodes = []
             for score in scores:
                 (chosen,) = torch.autograd.grad(score.sum(), labelled, retain_graph=True)
-                possible = (score > -torch.inf).cpu()[self._cells.sentence]
-                cells, labels = (chosen.cpu() * possible[:, None]).nonzero(as_tuple=True)
-                number = self._cells.sentence[cells]
-                trees += self._cells.trees(number, cells, labels + 1, len(score))
-        return scores.detach(), trees
+                sentence = self._cells.sentence.to(score.device)
+                chosen = chosen * (score > -torch.inf)[sentence, None]
+                cells, labels = chosen.nonzero(as_tuple=True)
+                nodes.append((cells, labels + 1))
+        return scores.detach(), nodes
 
     def _score(self, trees: Sequence[Iterable[Constituent]]) -> Tensor:
         device = self.labelled.device

@@ -51,24 +51,24 @@ def best_expected_f1(dist: SpanTree, parts: Tensor) -> tuple[list[Tree], Tensor]
     sentence = dist._cells.sentence.to(device)
     null = torch.zeros_like(dist.null, dtype=torch.float64)
     null = null.masked_fill(dist.null == -torch.inf, -torch.inf)
-    trees = dist.argmax
-    owner, cells, label = _constituents(dist, trees, dist.labelled.shape[1])
+    scores, cells, label = dist._best_nodes
+    dist._check_possible(scores)
+    label = label - 1
     right = dist.span_marginals[cells].double() @ parts @ parts.T
-    f1 = _expected_f1(owner, right.gather(1, label[:, None])[:, 0], size[label], gold)
+    right = right.gather(1, label[:, None])[:, 0]
+    f1 = _expected_f1(sentence[cells], right, size[label], gold)
     while True:
         scores = 2 * choices.right - f1[sentence, None] * choices.size
-        better = dist._with(scores, null).argmax
-        owner, cells, group = _constituents(dist, better, len(choices.size))
-        reached = _expected_f1(owner, choices.right[cells, group], choices.size[group], gold)
+        _, other, group = dist._with(scores, null)._best_nodes
+        group = group - 1
+        right = choices.right[other, group]
+        reached = _expected_f1(sentence[other], right, choices.size[group], gold)
         gain = reached > f1 + 1e-12
         if not gain.any():
-            return trees, f1.cpu()
-        trees = [
-            [(i, j, int(choices.label[dist._cells.at(b, i, j), k - 1]) + 1) for i, j, k in new]
-            if up
-            else old
-            for b, (new, old, up) in enumerate(zip(better, trees, gain.tolist(), strict=True))
-        ]
+            return dist._trees(cells, label + 1), f1.cpu()
+        kept, new = ~gain[sentence[cells]], gain[sentence[other]]
+        cells = torch.cat([cells[kept], other[new]])
+        label = torch.cat([label[kept], choices.label[other, group][new]])
         f1 = torch.where(gain, reached, f1)
 
 
@@ -103,14 +103,6 @@ def _choices(dist: SpanTree, parts: Tensor, size: Tensor) -> tuple[_Choices, Ten
             best = expected[:, members].max(1)
             right[rows, k], label[rows, k] = best.values, members[best.indices]
     return _Choices(right, label, sizes), gold
-
-
-def _constituents(dist: SpanTree, trees: list[Tree], labels: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the sentence, the cell and the label, from 0, of each constituent."""
-    sentence, cells, label = dist._cells.nodes(trees, labels + 1)
-    known = label > 0
-    device = dist.labelled.device
-    return sentence[known].to(device), cells[known].to(device), label[known].to(device) - 1
 
 
 def _expected_f1(owner: Tensor, right: Tensor, size: Tensor, gold: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Chains on a GPU against those on the CPU."""
+"""Chains and trees on a GPU against those on the CPU."""
 
 import numpy
 import pytest
@@ -7,6 +7,8 @@ import torch
 from spacy_psa import kernels
 from spacy_psa.structs.chain import LinearChain
 from spacy_psa.structs.pair_chain import PairChain, TagPairs
+from spacy_psa.structs.tree import SpanTree
+from spacy_psa.structs.tree_f1 import best_expected_f1
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 LENGTHS = torch.tensor([5, 1, 40, 2, 17])
@@ -30,9 +32,10 @@ def scores(kind, dtype, excluded=0.1):
 
 @pytest.fixture(params=["compiled", "torch"], autouse=True)
 def path(request, monkeypatch):
-    """The CUDA kernels, or torch alone."""
+    """The kernels of the GPU, or torch and the CPU."""
     if request.param == "torch":
         monkeypatch.setattr(kernels, "available_on_gpu", lambda: False)
+        monkeypatch.setattr(kernels, "available_in_triton", lambda: False)
     else:
         assert kernels.available_on_gpu()
 
@@ -51,6 +54,29 @@ def test_a_gpu_gives_what_the_cpu_gives(kind, dtype):
         assert torch.equal(ours.cpu(), theirs)
     best = [tags.cpu() for tags in there.argmax]
     torch.testing.assert_close(there.log_prob(best).cpu(), here.log_prob(best), **close)
+    for ours, theirs in zip(there.kbest(3), here.kbest(3), strict=True):
+        for (log_prob, tags), (expected, expected_tags) in zip(ours, theirs, strict=True):
+            assert log_prob == pytest.approx(expected, abs=1e-4)
+            assert torch.equal(tags.cpu(), expected_tags)
+
+
+def test_trees_on_a_gpu_are_those_of_the_cpu(request):
+    if request.node.callspec.params["path"] == "compiled" and not kernels.available_in_triton():
+        pytest.skip("needs Triton and a C compiler")
+    torch.manual_seed(0)
+    flat = 2 * torch.randn(int((LENGTHS * (LENGTHS + 1) // 2).sum()), 5)
+    results = []
+    for device in ("cpu", "cuda"):
+        x = flat.to(device).requires_grad_()
+        SpanTree.from_spans(x, LENGTHS).log_partition.sum().backward()
+        dist = SpanTree.from_spans(x.detach(), LENGTHS)
+        trees = dist.argmax, best_expected_f1(dist, torch.eye(5))[0]
+        numbers = x.grad, dist.log_partition, dist.span_marginals, dist.entropy
+        results.append(([each.cpu() for each in numbers], trees))
+    (expected, best), (found, others) = results
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
+    assert others == best
 
 
 @pytest.mark.parametrize("kind", ["pairs", "all"])
