@@ -5,7 +5,11 @@ A page can hold these comments, which readers do not see:
     <!-- test: given KIND:PATH ... -->            put stand-ins there before the page begins
     <!-- test: slow [makes KIND:PATH ...] -->     run the next block only with the marker "slow";
                                                   else check it and put stand-ins in its place
-    <!-- test: check [makes KIND:PATH ...] -->    never run the next block, only check it
+    <!-- test: short [makes KIND:PATH ...] -->    run the next block but for commands that train or
+                                                  use the network, and put stand-ins in their place
+    <!-- test: check [makes KIND:PATH ...] -->    never run the next block, only check it: trains,
+                                                  or needs the network, a GPU, several machines, a
+                                                  licensed corpus or hundreds of documents
 """
 
 import re
@@ -17,7 +21,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 COMMENT = re.compile(r"^\s*<!-- test: (.+) -->$")
 FENCE = re.compile(r"^(\s*)```(\w*)(.*)$")
 TITLE = re.compile(r'title="([^"]+)"')
-MODES = ("run", "slow", "check")
+MODES = ("run", "slow", "short", "check")
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class Block:
         language: as the fence says.
         text: the code.
         title: the file that it is, if the page says so.
-        mode: "run", "slow" or "check".
+        mode: "run", "slow", "short" or "check".
         makes: what takes the place of its results if it is not run.
     """
 

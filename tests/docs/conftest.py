@@ -1,24 +1,49 @@
 """Stand-ins for the models, corpora and texts that the pages need."""
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
+import numpy
 import pytest
 import spacy
 from spacy.tokens import DocBin
 from spacy.training import Example
 from spacy.util import fix_random_seed, minibatch
+from spacy.vectors import Vectors
 
 from spacy_psa.corpora.jsonl import read_docs
+from tests.helpers.decided import decide_all, small_store
 from tests.helpers.paths import SAMPLE
+from tests.helpers.pipelines import TEXTS as MARKED_TEXTS
 
 TEXTS = [
     "Ingrid Bush left Reading for the Bank of Kenya.",
     "Orange Rovers drew against Leeds in May.",
     "May and Hunt met You and I in Nice.",
 ]
+TREES = "(S (NP (NNP Ada)) (VP (VBD left)))\n"
+FILES = {
+    "texts": "\n".join(TEXTS) + "\n",
+    "records": "".join(json.dumps({"text": text}) + "\n" for text in TEXTS),
+    "patterns": '{"label": "LOC", "pattern": "Reading"}\n',
+    "tagged": "Ada NNP\nleft VBD\n\n",
+    "trees": TREES,
+    "log": "".join(
+        json.dumps({"epoch": i, "step": i, "score": 0.5, "scores": {"ents_f": 50.0}, "losses": {}})
+        + "\n"
+        for i in (1, 2)
+    ),
+}
+NESTED = {"sc": [{"start": s, "end": 18, "label": name} for s, name in ((0, "ORG"), (14, "LOC"))]}
+OWN = {
+    "own": ("txt", "Ada B-PER\nleft O\nLondon B-LOC\n. O\n\n" * 4),
+    "nested": ("jsonl", json.dumps({"text": "University of Oslo", "spans": NESTED}) + "\n"),
+}
+"""The endings and the content of own files."""
 SMALL = {
     "@architectures": "spacy.Tok2Vec.v2",
     "embed": {
@@ -68,14 +93,28 @@ class StandIns:
         source = self._made(kind)
         path.parent.mkdir(parents=True, exist_ok=True)
         copy: Callable[..., Any] = shutil.copytree if source.is_dir() else shutil.copyfile
-        copy(source, path)
+        copy(source, path, **({"dirs_exist_ok": True} if source.is_dir() else {}))
 
     def _made(self, kind: str) -> Path:
         path = self.folder / kind
         if path.exists():
             return path
-        if kind == "texts":
-            path.write_text("\n".join(TEXTS) + "\n", encoding="utf8")
+        if kind in FILES:
+            path.write_text(FILES[kind], encoding="utf8")
+        elif kind in OWN:
+            path.mkdir()
+            for part in ("train", "dev"):
+                (path / f"{part}.{OWN[kind][0]}").write_text(OWN[kind][1], encoding="utf8")
+        elif kind == "vectors":
+            nlp = spacy.blank("en")
+            nlp.vocab.vectors = Vectors(data=numpy.ones((2, 100), "f"), keys=["Ada", "London"])
+            nlp.to_disk(path)
+        elif kind == "glove":
+            with ZipFile(path, "w") as archive:
+                archive.writestr("glove.6B.100d.txt", f"london{' 0.1' * 100}\n")
+        elif kind == "decided":
+            with small_store(path, MARKED_TEXTS) as store:
+                decide_all(store)
         elif kind in COUNTS:
             sample = read_docs(SAMPLE / f"{kind}.jsonl", spacy.blank("en").vocab)
             docs = [doc for doc, _ in zip(sample, range(COUNTS[kind]))]

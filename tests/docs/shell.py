@@ -9,6 +9,7 @@ from functools import cache
 from itertools import dropwhile
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import srsly
 import typer
@@ -21,6 +22,10 @@ else:
     import tomli as tomllib
 
 # Commands that prepare the reader's terminal.
+LONG = re.compile(
+    r"pip |(spacy-psa|python -m spacy(_psa)?) (train|teach-label|distill|push|project) "
+)
+"""Commands that train or use the network, which take more than seconds."""
 UNCHECKED = ("python -m venv", ". ", "git clone", "cd ", "curl ", "for ", "done")
 
 
@@ -43,12 +48,17 @@ def check(line: str) -> None:
 
 
 def run(line: str) -> None:
-    """Run a command line of the documentation in this process.
+    """Run a command line of the documentation in this process; a server ends when it is ready.
 
     Raises:
         BadCommand: if it fails.
     """
     check(line)
+    with patch("spacy_psa.studio.server.serve.run"):
+        _run(line)
+
+
+def _run(line: str) -> None:
     words = shlex.split(line, comments=True)
     if line.startswith(UNCHECKED) or words[0] in ("pip", "zensical") or "--help" in words:
         return
