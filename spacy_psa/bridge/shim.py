@@ -33,12 +33,12 @@ ENTRY = "spacy-psa"
 def tensors(module: nn.Module) -> list[Tensor]:
     """Return the parameters and buffers of a module; torch's iterators also make their names."""
     modules: list[nn.Module | None] = [module]
-    found: list[Tensor | None] = []
+    every: list[Tensor | None] = []
     for each in modules:  # which grows
         if each is not None:
-            found += (*each._parameters.values(), *each._buffers.values())
+            every += (*each._parameters.values(), *each._buffers.values())
             modules += each._modules.values()
-    return list(filter(torch.is_tensor, found))
+    return list(filter(torch.is_tensor, every))
 
 
 class TorchShim(Shim):
