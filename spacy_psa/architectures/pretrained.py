@@ -13,8 +13,9 @@ from spacy_psa.architectures.feature_cache import FeatureCache
 from spacy_psa.bridge.layers import join_rows, run_shim, shim_of, split_rows, torch_layer
 from spacy_psa.bridge.shim import TorchShim
 from spacy_psa.errors import InputError, SettingError, check_choice, check_sizes, naming
-from spacy_psa.modules.pretrained import EncoderPrecision, LayerMix, Pooling, PretrainedEncoder
+from spacy_psa.modules.pretrained import LayerMix, Pooling, PretrainedEncoder
 from spacy_psa.modules.pretrained_files import read_pretrained
+from spacy_psa.modules.products import Precision
 from spacy_psa.modules.windows import check_windows
 from spacy_psa.sentences import document_numbers, words_and_spaces
 
@@ -31,7 +32,7 @@ def pretrained(
     window: int = 384,
     context: int = 64,
     frozen: bool = False,
-    precision: EncoderPrecision = "auto",
+    precision: Precision = "auto",
     batch_pieces: int = 4096,
     gradient_checkpointing: bool = False,
     lora_rank: int = 0,
@@ -85,7 +86,7 @@ def pretrained(
     with naming(NAME):
         groups = _groups(layers)
         check_choice("pooling", pooling, Pooling)
-        check_choice("precision", precision, EncoderPrecision)
+        check_choice("precision", precision, Precision)
         check_windows(window, context)
         check_sizes(least=0, lora_rank=lora_rank)
         check_sizes(batch_pieces=batch_pieces, project=project)

@@ -27,6 +27,7 @@ from spacy_psa.modules.products import (
     Rounded,
     adder,
     filled,
+    in_float32,
     linear,
 )
 
@@ -53,7 +54,8 @@ class BiLSTM(nn.Module):
             the two directions are two separate stacks (Li2019 section 3.2).
         input_dropout: dropout rate before the first layer (Wei2020: 0.55; Li2019: 0.35).
         output_dropout: dropout rate after each layer (Wei2020: 0.55; Li2019: 0.35).
-        precision: "float32", or "bfloat16" for matrix products in it.
+        precision: "float32", or "bfloat16" for matrix products in it; "auto" is
+            bfloat16 if the processor has instructions for it.
 
     Raises:
         InputError: if `hidden` or `layers` is below 1, for a dropout rate that is not from 0 to 1,
@@ -223,7 +225,7 @@ def _by_cudnn(
 
 def _by_torch(layer: nn.LSTM, x: Tensor, sizes: Tensor, precision: Precision) -> Tensor:
     """Let torch compute the states of both directions of packed inputs: (N, I) -> (N, 2H)."""
-    if precision == "float32":
+    if in_float32(precision, x.device):
         packed: PackedSequence = layer(PackedSequence(x, sizes))[0]
         return packed.data
     weights = [weight.bfloat16() for weight in layer.all_weights[0] + layer.all_weights[1]]
@@ -400,12 +402,12 @@ class Recurrence(torch.autograd.Function):
 
 
 def _product(a: Tensor, b: Tensor, precision: Precision) -> Tensor:
-    return a @ b if precision == "float32" else Rounded(b).product(a).to(a.dtype)
+    return a @ b if in_float32(precision, a.device) else Rounded(b).product(a).to(a.dtype)
 
 
 def _outer(a: Tensor, b: Tensor, precision: Precision) -> Tensor:
     """Compute aᵀ b, the gradient of weights: (N, k), (N, d) -> (k, d)."""
-    if precision == "float32":
+    if in_float32(precision, a.device):
         return a.t() @ b
     return (filled(a).t() @ filled(b)).to(a.dtype)
 

@@ -19,7 +19,6 @@ from spacy_psa.modules.products import Precision, fast_precision, products
 from spacy_psa.modules.windows import check_windows, groups, windows
 
 Pooling = Literal["mean", "first"]
-EncoderPrecision = Literal["auto", "float32", "bfloat16"]
 LONGEST_WORD = 1000
 """The characters of a word that are read: an address or encoded data can be far longer."""
 
@@ -67,7 +66,7 @@ class PretrainedEncoder(nn.Module):
         context: int = 64,
         pooling: Pooling = "mean",
         frozen: bool = False,
-        precision: EncoderPrecision = "auto",
+        precision: Precision = "auto",
         group: int = 4096,
         gradient_checkpointing: bool = False,
         lora_rank: int = 0,
@@ -75,7 +74,7 @@ class PretrainedEncoder(nn.Module):
         transformers = library("transformers", "pretrained")
         super().__init__()
         check_choice("pooling", pooling, Pooling)
-        check_choice("precision", precision, EncoderPrecision)
+        check_choice("precision", precision, Precision)
         check_sizes(group=group)
         check_sizes(least=0, lora_rank=lora_rank)
         check_windows(window, context)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-Precision = Literal["float32", "bfloat16"]
+Precision = Literal["float32", "bfloat16", "auto"]
 Multiplier = Callable[[Tensor], Tensor]
 ROWS = 32
 """Products on a CPU have a multiple of this number of rows. torch compiles a product in bfloat16
@@ -28,14 +28,24 @@ LEAST_WIDTH = 64
 def products(precision: Precision, x: Tensor) -> torch.autocast:
     """Return a context in which linear layers on the device of x multiply in a precision.
 
-    Weights, their gradients, sums and norms stay float32 with both precisions. "bfloat16" is
+    Weights, their gradients, sums and norms stay float32 with all precisions. "bfloat16" is
     faster on a GPU and on a CPU that has instructions for it (avx512_bf16, amx_bf16), and the
-    gain grows with the number of tokens in a product. On other processors it is slower. A layer
-    may return bfloat16 inside the context: the caller must convert the result back.
+    gain grows with the number of tokens in a product. On other processors it is slower. "auto" is
+    bfloat16 on a device that has instructions for it, else float32. A layer may return bfloat16
+    inside the context: the caller must convert the result back.
     """
-    return torch.autocast(x.device.type, torch.bfloat16, enabled=precision == "bfloat16")
+    enabled = not in_float32(precision, x.device)
+    return torch.autocast(x.device.type, torch.bfloat16, enabled=enabled)
 
 
+def in_float32(precision: Precision, device: torch.device) -> bool:
+    """Whether products on a device are in float32; "auto" leaves that to the device."""
+    if precision == "auto":
+        precision = fast_precision(device)
+    return precision == "float32"
+
+
+@lru_cache
 def fast_precision(device: torch.device) -> Precision:
     """Return "bfloat16" for a device with instructions for it, else "float32"."""
     if device.type == "cuda":
@@ -54,7 +64,7 @@ def affine(
     rows are not, since rounding makes them no faster.
     """
     rows = x.flatten(0, -2)
-    if precision == "float32" or len(rows) < ROWS:
+    if len(rows) < ROWS or in_float32(precision, x.device):
         return F.linear(x, weight, bias)
     product: Tensor = _Product.apply(rows, weight)
     return (product if bias is None else product + bias).unflatten(0, x.shape[:-1])
@@ -132,14 +142,14 @@ class Rounded:
 
 def adder(matrix: Tensor, precision: Precision) -> Callable[[Tensor, Tensor], Any]:
     """Return a function of `out` (N, k) and a (N, d) that adds a b to `out`, for b (d, k)."""
-    if precision == "float32":
+    if in_float32(precision, matrix.device):
         return partial(Tensor.addmm_, mat2=matrix)
     return Rounded(matrix).add_to
 
 
 def linear(weight: Tensor, bias: Tensor | None, precision: Precision) -> Multiplier:
     """Return x Wᵀ + b as a function of x, without gradients; W is rounded once for all calls."""
-    if precision == "float32":
+    if in_float32(precision, weight.device):
         return partial(F.linear, weight=weight, bias=bias)
     return partial(Rounded(weight.t()).affine, bias=bias)
 
@@ -151,7 +161,7 @@ def multiplier(layer: nn.Module, precision: Precision) -> Multiplier:
     calls of the function. Layers other than nn.Linear, such as those in int8, are returned as they
     are.
     """
-    if precision == "float32" or not isinstance(layer, nn.Linear):
+    if not isinstance(layer, nn.Linear) or in_float32(precision, layer.weight.device):
         return layer
     if torch.is_grad_enabled():
         return partial(affine, weight=layer.weight, bias=layer.bias, precision=precision)

@@ -162,7 +162,8 @@ class PositionAwareAttention(PositionBias):
         width: d, the width of the input and of the output.
         activation: σ, "tanh", "relu" or "sigmoid". The papers do not name it; tanh is the function
             of the additive attention that they cite.
-        precision: "float32", or "bfloat16" for the products W1 x and W2 x in it.
+        precision: "float32", or "bfloat16" for the products W1 x and W2 x in it; "auto" is
+            bfloat16 if the processor has instructions for it.
         bias: the settings of Ψ, see `PositionBias`.
 
     Raises:
@@ -284,7 +285,8 @@ class ContextFusion(nn.Module):
     Args:
         width: d, the width of the input and of the output.
         dropout: dropout rate on s, the "output of self-attention" (Wei2020: 0.2).
-        precision: "float32", or "bfloat16" for the products of the layer in it.
+        precision: "float32", or "bfloat16" for the products of the layer in it; "auto" is
+            bfloat16 if the processor has instructions for it.
         attention: the settings of `PositionAwareAttention`.
 
     Raises:
@@ -403,7 +405,8 @@ class PSABiLSTM(nn.Module):
             before or after the attention layer below.
         lstm_output_dropout: dropout rate right after a BiLSTM (Wei2020: 0.55).
         attention_dropout: dropout rate on the output of the attention (Wei2020: 0.2).
-        precision: "float32", or "bfloat16" for matrix products in it.
+        precision: "float32", or "bfloat16" for matrix products in it; "auto" is
+            bfloat16 if the processor has instructions for it.
 
     Raises:
         InputError: for an unknown slot, position, version, activation or precision, for a dropout

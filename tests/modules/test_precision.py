@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from spacy_psa.errors import InputError
+from spacy_psa.modules import products
 from spacy_psa.modules.chain_potentials import Emission, EmissionTransition, LabelPair
 from spacy_psa.modules.documents import (
     DocumentMemory,
@@ -116,6 +117,24 @@ def test_few_tokens_are_multiplied_in_float32(name):
 
     exact, rounded = both(name, annotate)
     assert torch.equal(exact, rounded)
+
+
+@pytest.mark.parametrize("asked", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", MODULES)
+def test_auto_is_the_precision_that_the_processor_has_instructions_for(name, asked, monkeypatch):
+    monkeypatch.setattr(products, "fast_precision", lambda device: asked)
+
+    def run(precision):
+        torch.manual_seed(0)
+        module = MODULES[name](precision=precision)
+        x = torch.randn(int(LENGTHS.sum()), WIDTH, requires_grad=True)
+        y = module(x, LENGTHS)
+        y.square().sum().backward()
+        with torch.no_grad():
+            return [y, x.grad, module.eval()(x, LENGTHS)]
+
+    for ours, theirs in zip(run("auto"), run(asked), strict=True):
+        assert torch.equal(ours, theirs)
 
 
 @pytest.mark.parametrize("name", ENCODERS)
