@@ -1,14 +1,16 @@
 """Make records of the results that `benchmarks.gpu.run` brought back from a machine with a GPU.
 
-The archive has `speed.json` of `benchmarks.gpu.speed` and a `timed.json` of `benchmarks.gpu.timed`
-for each training. They become records of the kind "figures" in benchmarks/gpu/results, `speed.json`
-and `RUN-SEED.json`; the docstrings of these two scripts describe them. COMMIT is that of the code,
+The archive has `speed*.json` of `benchmarks.gpu.speed`, `parts*.json` of `benchmarks.gpu.parts` and
+a `timed.json` of `benchmarks.gpu.timed` for each training. They become records of the kind
+"figures" in benchmarks/gpu/results, under their names or as `RUN-SEED.json`; the docstrings of
+these scripts describe them. COMMIT is that of the code,
 which a machine without git does not know.
 """
 
 import json
 import tarfile
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +29,8 @@ def contents(archive: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             file = opened.extractfile(member)
             if file is None:
                 continue
-            if member.name == "speed.json":
-                yield "speed", json.load(file)
+            if fnmatch(member.name, "speed*.json") or fnmatch(member.name, "parts*.json"):
+                yield Path(member.name).stem, json.load(file)
             elif member.name.endswith("/timed.json"):
                 result = json.load(file)
                 yield f"{result['run']}-{result['seed']}", result

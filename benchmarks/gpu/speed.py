@@ -4,22 +4,26 @@ Each row is a config with random weights on a real corpus. After `WARM` batches,
 `STEPS` batches. Then it annotates `DOCS` docs of the development data three times, and the fastest
 time counts. Each config and device has a process of its own. The processes of the GPU wait for
 each other, so that only one is timed at a time. Those of the CPU have one thread each and run at
-the same time.
+the same time. With `--times 8`, batches of training are eight times as large. With
+`--without-triton`, the CPU computes the charts of parsers.
 
-The record has `rows`: {config: {`corpus`, `gpu` and `cpu`: {`steps` per second, `words` per second
-in training, `annotation`: words per second}}}, and the `source` of the figures. Rows that were not
-finished in time are missing. The largest config is only timed on the GPU.
+The record has `times`, `triton` and `rows`: {config: {`corpus`, `gpu` and `cpu`: {`steps` per
+second, `words` per second in training, `annotation`: words per second}}}, and the `source` of the
+figures. Rows that were not finished in time are missing. The largest config is only timed on the
+GPU.
 """
 
 import fcntl
 import itertools
 import json
+import os
 import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
+from spacy.language import Language
 from spacy.schemas import ConfigSchemaTraining
 from spacy.tokens import Doc
 from spacy.training import Example
@@ -47,15 +51,23 @@ ROWS = {
 WARM, STEPS, DOCS, RUNS = 10, 30, 400, 3
 
 
-def measure(config: str, corpus: str, vectors: bool, gpu: int, lock: Path) -> dict[str, float]:
-    """Time a config on a device."""
+def untrained(config: str, corpus: str, vectors: bool, gpu: int, times: int = 1) -> Language:
+    """Initialize the pipeline of a config on a device, for batches some times as large."""
     use_device(gpu)
     data = Path("corpus", corpus)
     paths = {"train": data / "train.spacy", "dev": data / "dev.spacy"}
     overrides: dict[str, Any] = {f"paths.{name}": str(path) for name, path in paths.items()}
     overrides["paths.vectors"] = "corpus/conll2003/vectors" if vectors else None
     given = load_config(Path("configs", config), overrides=overrides, interpolate=False)
-    nlp = initialize(Path(config), given, gpu)
+    given["training"]["batcher"]["size"] *= times
+    return initialize(Path(config), given, gpu)
+
+
+def measure(
+    config: str, corpus: str, vectors: bool, gpu: int, lock: Path, times: int = 1
+) -> dict[str, float]:
+    """Time a config on a device; see `untrained`."""
+    nlp = untrained(config, corpus, vectors, gpu, times)
     whole = nlp.config.interpolate()
     settings = registry.resolve(whole["training"], schema=ConfigSchemaTraining)
     train, dev = resolve_dot_names(whole, [settings["train_corpus"], settings["dev_corpus"]])
@@ -91,20 +103,26 @@ def measure(config: str, corpus: str, vectors: bool, gpu: int, lock: Path) -> di
 def main() -> None:
     options = script_parser(globals(), "OUT.json")
     options.add_argument("--minutes", type=float, default=2, help="time for all rows (2)")
+    options.add_argument("--configs", nargs="+", default=[*ROWS], choices=[*ROWS])
+    options.add_argument("--times", type=int, default=1, help="size of batches (1)")
+    options.add_argument("--without-triton", action="store_true")
     options.add_argument("--row", nargs=2, metavar=("CONFIG", "DEVICE"), help="of one process")
     given = options.parse_args()
     lock = given.out.with_suffix(".lock")
+    if given.without_triton:
+        os.environ["SPACY_PSA_TRITON"] = "0"
     if given.row:
         config, device = given.row
         corpus, vectors, devices = ROWS[config]
-        print(json.dumps(measure(config, corpus, vectors, devices[device], lock)))
+        print(json.dumps(measure(config, corpus, vectors, devices[device], lock, given.times)))
         return
     end = time.monotonic() + 60 * given.minutes
-    command = [sys.executable, "-m", "benchmarks.gpu.speed", str(given.out), "--row"]
+    command = [sys.executable, "-m", "benchmarks.gpu.speed", str(given.out)]
+    command += ["--times", str(given.times), *["--without-triton"] * given.without_triton, "--row"]
     running = {
         (config, device): subprocess.Popen([*command, config, device], stdout=subprocess.PIPE)
-        for config, (_, _, devices) in ROWS.items()
-        for device in devices
+        for config in given.configs
+        for device in ROWS[config][2]
     }
     rows: dict[str, dict[str, Any]] = {}
     for (config, device), process in running.items():
@@ -116,7 +134,8 @@ def main() -> None:
             process.kill()
             print(f"{config}, {device}: not timed ({type(error).__name__})", flush=True)
     with atomic_path(given.out) as temporary:
-        result = {"rows": rows, "source": provenance()}
+        how = {"times": given.times, "triton": not given.without_triton}
+        result = {"rows": rows, **how, "source": provenance()}
         temporary.write_text(json.dumps(result, indent=1), encoding="utf8")
     print(json.dumps(rows), flush=True)
 

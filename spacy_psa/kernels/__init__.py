@@ -49,10 +49,10 @@ def available_on_gpu() -> bool:
 def available_in_triton() -> bool:
     """Return whether Triton can compile kernels for the GPU; if it fails there, warn once.
 
-    torch for CUDA brings Triton along on Linux. It also needs a C compiler. `SPACY_PSA_KERNELS=0`
-    in the environment turns its kernels off.
+    torch for CUDA brings Triton along on Linux. It also needs a C compiler. `SPACY_PSA_TRITON=0` in
+    the environment turns its kernels off, and `SPACY_PSA_KERNELS=0` all kernels.
     """
-    if os.environ.get("SPACY_PSA_KERNELS") == "0":
+    if "0" in (os.environ.get("SPACY_PSA_KERNELS"), os.environ.get("SPACY_PSA_TRITON")):
         return False
     try:
         import triton  # noqa: F401

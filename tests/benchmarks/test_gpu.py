@@ -1,13 +1,16 @@
 """The runner of the jobs for a GPU, with jobs that need none."""
 
+import importlib
 import json
+import os
 import tarfile
 import time
 
 import pytest
 import spacy
+from thinc.api import Config
 
-from benchmarks.gpu import keep, speed, timed
+from benchmarks.gpu import keep, parts, speed, timed
 from benchmarks.gpu.run import Runner, main, read_jobs
 from benchmarks.record import FOLDER, read_record
 from spacy_psa.corpora.docbin import write_docbin
@@ -185,6 +188,38 @@ def test_speed_is_measured_on_the_cpu(plan, tmp_path, monkeypatch):
     monkeypatch.setattr(speed, "STEPS", 2)
     row = speed.measure("ner/tok2vec_crf.cfg", "small", False, -1, tmp_path / "lock")
     assert set(row) == {"steps", "words", "annotation"} and min(row.values()) > 0
+    nlp = speed.untrained("ner/tok2vec_crf.cfg", "small", False, -1, times=3)
+    batcher = Config().from_disk(CONFIGS / "ner" / "tok2vec_crf.cfg")["training"]["batcher"]
+    assert nlp.config["training"]["batcher"]["size"] == 3 * batcher["size"]
+    sentences = [["Ada", "lives", "in", "Leeds"]] * 50
+    assert parts.tokenizer_speed(nlp, sentences) > 0
+    batches = parts.measure(nlp, sentences, sizes=(8, 64))
+    assert all(row["words"] > 0 and "inference" in row["parts"] for row in batches.values())
+    assert [*batches] == ["8", "64"]
+
+
+@pytest.mark.parametrize("job", read_jobs(FOLDER / "gpu" / "speed3.toml"), ids=lambda job: job.name)
+def test_the_jobs_of_speed3_can_be_started(job, tmp_path, monkeypatch):
+    """A rehearsal: each script reads its options, and ends where it would begin to measure."""
+    _, _, module, *words = job.words(-1, tmp_path, 60)
+    if module == "pytest":
+        listed = [path for path in words if "/" in path]
+        assert all((FOLDER.parent / path).exists() for path in listed)
+        return
+
+    def begin(*arguments, **options):
+        raise KeyboardInterrupt
+
+    script = importlib.import_module(module)
+    monkeypatch.setenv("SPACY_PSA_TRITON", "1")
+    monkeypatch.setenv("CUDA_LAUNCH_BLOCKING", "0")
+    monkeypatch.setattr("sys.argv", [module, *words])
+    monkeypatch.setattr(speed.subprocess, "Popen", begin)
+    monkeypatch.setattr(parts, "untrained", begin)
+    with pytest.raises(KeyboardInterrupt):
+        script.main()
+    assert (os.environ["SPACY_PSA_TRITON"] == "0") == ("--without-triton" in words)
+    assert (os.environ["CUDA_LAUNCH_BLOCKING"] == "1") == ("--blocking" in words)
 
 
 def test_it_has_a_command_line(monkeypatch, tmp_path):
