@@ -9,8 +9,8 @@ larger ones. The systems:
 - `efficiency`, `accuracy`: spaCy's `ner` with the config of `spacy init config --optimize ...`,
   trained for the processor time of `ours`. It is evaluated every 50 steps, or every 200 steps
   (spaCy's own setting) on samples that are too large for our config for few words
-- `efficiency_ended`: `efficiency`, trained until the rule of its config ends it, 1,600 steps without
-  a better evaluation; it is evaluated every 200 steps
+- `efficiency_ended`: `efficiency`, trained until the rule of its config ends it, after 1,600 steps
+  without a better evaluation. It is evaluated every 200 steps
 
 The time of evaluations does not count. Development data chooses the evaluation of a training; test
 data is scored once. The config's own reader reads both: `ours` with all sentences of CoNLL-2003

@@ -1,0 +1,173 @@
+"""Time recognisers over a pretrained encoder, beside the bare encoder and other pipelines.
+
+All rows annotate the first documents of CoNLL-2003's test set, in turn, on one thread:
+
+- `bare ...`: the pass of Hugging Face's `AutoModel` alone, over the windows of wordpieces that the
+  others read, in the same groups. It has no tokenizer, no Doc and no tags
+- `finetuned ...`, `frozen ...`: the runs of `train.py` of this encoder
+- `bilstm_crf`, `best`: the configs in configs/ner, without an encoder
+- PACKAGE, `PACKAGE, entities`: a package of spaCy with all its components, or only with `tok2vec`
+  and `ner`. It gets the words without sentence boundaries
+
+Only the packages are trained: the work of ours does not depend on the weights above the encoder.
+They are initialized with the development data. Each pipeline is also opened in a process of its
+own, once for the time and once for the memory while it annotates `--memory-words` words. Run this
+in the folder of `train.py`. The record of the kind "speed" is
+benchmarks/pretrained/results/speed-ENCODER.json.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import spacy
+import torch
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.util import dict_to_dot, load_config
+from torch.nn.utils.rnn import pad_sequence
+
+from benchmarks.pretrained.train import MINILM, MPNET, RUNS
+from benchmarks.record import save_record
+from benchmarks.script import script_parser
+from benchmarks.systems.train import run
+from benchmarks.wrap import wrap
+from spacy_psa.bridge.layers import shim_of
+from spacy_psa.corpora.documents import read_document_corpus
+from spacy_psa.laboratory.performance.pipelines import Annotation, named_rows, open_pipeline
+from spacy_psa.laboratory.performance.processes import Loading
+from spacy_psa.laboratory.performance.sections import memory, record, timed
+from spacy_psa.laboratory.performance.timing import Row, Timing, pin_threads, stopwatch, summary
+from spacy_psa.loading import load_pipeline
+from spacy_psa.modules.pretrained import PretrainedEncoder
+from spacy_psa.modules.products import Precision, products
+from spacy_psa.modules.windows import groups
+from spacy_psa.scoring.provenance import command
+from spacy_psa.trained.quantization import quantize
+
+CORPUS = Path("corpus/conll2003")
+FOLDER = Path("training/pretrained/speed")
+ENCODERS = {"minilm": MINILM, "mpnet": MPNET}
+PRECISIONS: tuple[Precision, ...] = "float32", "bfloat16"
+
+
+class Documents(Annotation):
+    """Annotates documents whose sentences are known."""
+
+    def __init__(self, name: str, nlp: Language, gold: list[Doc]):
+        super().__init__(name, nlp, [[token.text for token in doc] for doc in gold])
+        self.starts = [[token.is_sent_start for token in doc] for doc in gold]
+
+    def docs(self) -> list[Doc]:
+        """Make the documents, without caches from before."""
+        made = zip(super().docs(), self.starts, strict=True)
+        return [
+            Doc(doc.vocab, words=[token.text for token in doc], sent_starts=starts)
+            for doc, starts in made
+        ]
+
+
+class Bare:
+    """Runs an encoder alone over the windows that a pipeline reads."""
+
+    def __init__(self, encoder: PretrainedEncoder, gold: list[Doc], precision: Precision):
+        self.name, self.precision = f"bare {precision}", precision
+        self.net = encoder.net.eval()
+        self.words = sum(map(len, gold))
+        ids, lengths, _, _ = encoder.inputs([token.text for token in doc] for doc in gold)
+        pieces = ids.split(lengths.tolist())
+        chosen = groups(lengths.tolist(), encoder.group)
+        self.batches = [[pieces[i] for i in group] for group in chosen]
+
+    def run(self) -> Timing:
+        """Run the encoder once."""
+        pad = partial(pad_sequence, batch_first=True)
+        with stopwatch(self.words) as timings, torch.inference_mode():
+            for batch in self.batches:
+                ids, mask = pad(batch), pad([torch.ones_like(each) for each in batch])
+                with products(self.precision, next(self.net.parameters())):
+                    self.net(input_ids=ids, attention_mask=mask)
+        return timings[0]
+
+
+def make(name: str, base: str, changes: list[str]) -> Path:
+    """Make a pipeline of a config in configs/ner, and write it to a folder."""
+    folder = FOLDER / name
+    if not folder.exists():
+        config = FOLDER / f"{name}.cfg"
+        config.parent.mkdir(parents=True, exist_ok=True)
+        parts = f"configs/ner/{base}.cfg", "configs/corpora/conll2003.cfg"
+        run("spacy_psa", "merge-config", *parts, config, *changes)
+        nlp = open_pipeline(str(config), CORPUS / "dev.spacy", str(CORPUS / "vectors"))
+        nlp.to_disk(folder)
+    return folder
+
+
+def in_precision(folder: Path, precision: Precision) -> Language:
+    """Open a pipeline whose layers all compute in a precision."""
+    settings = dict_to_dot(load_config(folder / "config.cfg"))
+    chosen = {name: precision for name in settings if name.endswith(".precision")}
+    return spacy.load(folder, config=chosen)
+
+
+def measure(encoder: str, packages: Mapping[str, str], options: Any) -> dict[str, Any]:
+    pin_threads(1)
+    documents = read_document_corpus(CORPUS / "test.spacy")(spacy.blank("en"))
+    gold = [example.reference for example in islice(documents, options.documents)]
+    paths: dict[str, str] = {}
+    rows: list[Row] = []
+    for base in ("finetuned", "frozen"):
+        folder = make(f"{base}_{encoder}", *RUNS[f"{base}_{encoder}"])
+        rounded = FOLDER / f"{folder.name}-int8"
+        if not rounded.exists():
+            quantize(str(folder), rounded)
+        opened = {precision: in_precision(folder, precision) for precision in PRECISIONS}
+        if not rows:
+            model: Any = opened["float32"].get_pipe("ner").model  # type: ignore[attr-defined]
+            [node] = [each for each in model.walk() if each.name == "pretrained"]
+            net: Any = shim_of(node).module
+            rows += [Bare(net, gold, precision) for precision in PRECISIONS]
+        rows += [Documents(f"{base} {name}", nlp, gold) for name, nlp in opened.items()]
+        rows.append(Documents(f"{base} int8", load_pipeline(str(rounded)), gold))
+        paths |= {base: str(folder), f"{base} int8": str(rounded)}
+    for name in ("bilstm_crf", "best"):
+        paths[name] = str(make(name, name, []))
+        rows.append(Documents(name, load_pipeline(paths[name]), gold))
+    for name, path in packages.items():
+        paths[name] = path
+        words = [[token.text for token in doc] for doc in gold]
+        rows.append(Annotation(name, load_pipeline(path), words))
+        entities = load_pipeline(path)
+        entities.select_pipes(enable=["tok2vec", "ner"])
+        rows.append(Annotation(f"{name}, entities", entities, words))
+
+    def tell(name: str, number: int) -> None:
+        print(number, name, flush=True)
+
+    sections = {
+        "annotation": {"words": sum(map(len, gold)), "rows": timed(rows, options.repeats, tell)},
+        "loading": {"rows": {n: summary([Loading(n, path).run()]) for n, path in paths.items()}},
+        "memory": memory(paths, CORPUS / "test.spacy", [options.memory_words], []),
+    }
+    settings = {"threads": 1, "repeats": options.repeats, "documents": options.documents}
+    return record(command(), settings, paths, [CORPUS / "test.spacy"], sections)
+
+
+def main() -> None:
+    options = script_parser(globals())
+    options.add_argument("encoder", choices=ENCODERS, help="the encoder")
+    options.add_argument("packages", nargs="*", metavar="NAME=MODEL", help="packages or folders")
+    options.add_argument("--documents", type=int, default=20, help="documents of a run (20)")
+    options.add_argument("--repeats", type=int, default=3, help="runs of each row (3)")
+    options.add_argument(
+        "--memory-words", type=int, default=1000, help="words for the memory (1000)"
+    )
+    given = options.parse_args()
+    product = measure(given.encoder, named_rows(given.packages), given)
+    save_record(wrap(product, "pretrained", f"speed-{given.encoder}"))
+
+
+if __name__ == "__main__":
+    main()
