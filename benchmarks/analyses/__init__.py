@@ -1,0 +1,1 @@
+"""The analyses of the papers, on models that are trained shortly."""
