@@ -7,11 +7,13 @@ from collections import Counter
 from xml.etree import ElementTree
 
 import pytest
+import spacy
 import torch
 
 from spacy_psa.errors import InputError
 from spacy_psa.laboratory.performance.flame import WIDTH, flame_graph, folded
 from spacy_psa.laboratory.performance.pipelines import (
+    Annotation,
     long_text,
     named_rows,
     of_length,
@@ -35,6 +37,13 @@ def test_words_are_cut_and_repeated():
     sentences = [["a", "b", "c"], ["d"]]
     assert long_text(sentences, 6) == ["a", "b", "c", "d", "a", "b"]
     assert of_length(sentences, 2, 6) == [["a", "b"], ["c", "d"], ["a", "b"]]
+
+
+def test_a_component_may_have_no_model():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("lemmatizer", config={"mode": "lookup"})
+    assert nlp.get_pipe("lemmatizer").model is None
+    assert [len(doc) for doc in Annotation("rules", nlp, [["Ada", "slept"]]).docs()] == [2]
 
 
 def test_rows_have_names_of_their_own():

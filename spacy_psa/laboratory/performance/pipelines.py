@@ -107,7 +107,8 @@ class Annotation:
     def docs(self) -> list[Doc]:
         """Make new docs of the words, without caches from before."""
         for _, pipe in self.nlp.pipeline:
-            for cache in caches(pipe.model) if hasattr(pipe, "model") else ():
+            model = getattr(pipe, "model", None)  # None, too, for a lemmatizer by rules
+            for cache in [] if model is None else caches(model):
                 cache.forget()
         return [Doc(self.nlp.vocab, words=words) for words in self.sentences]
 
