@@ -5,7 +5,7 @@ All rows annotate the first documents of CoNLL-2003's test set, in turn, on one 
 - `bare ...`: the pass of Hugging Face's `AutoModel` alone, over the windows of wordpieces that the
   others read, in the same groups. It has no tokenizer, no Doc and no tags
 - `finetuned ...`, `frozen ...`: the runs of `train.py` of this encoder
-- `bilstm_crf`, `best`: the configs in configs/ner, without an encoder
+- `best`: configs/ner/best.cfg, without an encoder
 - PACKAGE, `PACKAGE, entities`: a package of spaCy with all its components, or only with `tok2vec`
   and `ner`. It gets the words without sentence boundaries
 
@@ -132,9 +132,8 @@ def measure(encoder: str, packages: Mapping[str, str], options: Any) -> dict[str
         rows += [Documents(f"{base} {name}", nlp, gold) for name, nlp in opened.items()]
         rows.append(Documents(f"{base} int8", load_pipeline(str(rounded)), gold))
         paths |= {base: str(folder), f"{base} int8": str(rounded)}
-    for name in ("bilstm_crf", "best"):
-        paths[name] = str(make(name, name, []))
-        rows.append(Documents(name, load_pipeline(paths[name]), gold))
+    paths["best"] = str(make("best", "best", []))
+    rows.append(Documents("best", load_pipeline(paths["best"]), gold))
     for name, path in packages.items():
         paths[name] = path
         words = [[token.text for token in doc] for doc in gold]
