@@ -74,7 +74,9 @@ def positions() -> Result:
 def curves() -> Result:
     records = Lookup(OWN)
     figures = {name: convergence(records.raw(f"{at}:dev")[0]) for name, at in TRAININGS.items()}
-    return figures, draw_convergence(figures), []
+    picture = draw_convergence(figures)
+    picture.axes[0].set_ylim(84, 96)
+    return figures, picture, []
 
 
 def gates() -> Result:
