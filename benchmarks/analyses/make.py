@@ -123,8 +123,8 @@ def main() -> None:
     matplotlib.rcParams.update({**BOTH_MODES, "svg.hashsalt": OWN})
     for name in given.names:
         figures, picture, data = ANALYSES[name]()
-        save_figure(picture, PICTURES / f"analyses-{name}.svg")
         write_record(name, OWN, figures, data=data)
+        save_figure(picture, PICTURES / f"analyses-{name}.svg")
 
 
 if __name__ == "__main__":
