@@ -1,8 +1,8 @@
-"""Time recognisers over a pretrained encoder, beside the bare encoder and other pipelines.
+"""Time recognisers over a pretrained encoder, next to the encoder itself and other pipelines.
 
 All rows annotate the first documents of CoNLL-2003's test set, in turn, on one thread:
 
-- `bare ...`: the pass of Hugging Face's `AutoModel` alone, over the windows of wordpieces that the
+- `bare ...`: only the pass of Hugging Face's `AutoModel`, over the windows of wordpieces that the
   others read, in the same groups. It has no tokenizer, no Doc and no tags
 - `finetuned ...`, `frozen ...`: the runs of `train.py` of this encoder
 - `best`: configs/ner/best.cfg, without an encoder
@@ -70,7 +70,7 @@ class Documents(Annotation):
 
 
 class Bare:
-    """Runs an encoder alone over the windows that a pipeline reads."""
+    """Runs only an encoder over the windows that a pipeline reads."""
 
     def __init__(self, encoder: PretrainedEncoder, gold: list[Doc], precision: Precision):
         self.name, self.precision = f"bare {precision}", precision
