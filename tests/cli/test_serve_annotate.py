@@ -95,7 +95,7 @@ def test_the_model_of_an_earlier_teach_is_pointed_out(tmp_path, model):
 def test_a_model_without_spans_is_one_error(tmp_path):
     spacy.blank("en").to_disk(tmp_path / "blank")
     told = refused("serve", tmp_path / "blank", "--port", 0, "--annotate", tmp_path / "n.sqlite")
-    assert "no crf_ner or crf_chunker" in told
+    assert "no crf_ner, crf_chunker or crf_tagger" in told
 
 
 def test_decisions_over_http_are_exported_and_a_second_server_is_refused(tmp_path, model):

@@ -27,7 +27,7 @@ from spacy_psa.studio.server.app import WithModel
 from spacy_psa.studio.server.models import ServedModel, shown_tokens
 from spacy_psa.studio.server.teacher import Teacher
 
-CHUNK = 1  # texts whose usefulness is computed between two requests
+FIRST = 4  # texts whose usefulness is computed before the first answer; then it is one at a time
 Row = dict[str, Any]
 
 
@@ -61,6 +61,7 @@ class Annotating:
                 self._note(text, name, decided.covers(self._lengths[text]))
         self._open: OrderedDict[str, int] = OrderedDict()
         self._refreshing: asyncio.Task[None] | None = None
+        self._answering = 0
 
     # Answers
 
@@ -151,13 +152,6 @@ class Annotating:
         done = self._done.setdefault(annotator, set())
         (done.add if is_done else done.discard)(text)
 
-    async def _note_stored(self, text: int, annotator: str) -> None:
-        def is_done() -> bool:
-            decided = self.store.decided(text, annotator, self.component.name)
-            return decided.covers(self._lengths[text])
-
-        self._note(text, annotator, await asyncio.to_thread(is_done))
-
     async def show(
         self,
         with_model: WithModel,
@@ -173,17 +167,29 @@ class Annotating:
         Raises:
             InputError: if they contradict each other or those before; then none is saved.
         """
-        name = self.component.name
         self._open[annotator] = number
-        if await asyncio.to_thread(self.store.done, annotator, key) is not None:
-            decisions = ()
-        text, decided = await asyncio.to_thread(self._read, number, annotator, decisions)
-        shown = await with_model(None, partial(self.shown, text, decided))
+        self._answering += 1
+        try:
+            if await asyncio.to_thread(self.store.done, annotator, key) is not None:
+                decisions = ()
+            text, decided = await asyncio.to_thread(self._read, number, annotator, decisions)
+            shown = await with_model(None, partial(self.shown, text, decided))
+            done = await asyncio.to_thread(self._save, number, annotator, decisions, key)
+            self._note(number, annotator, done)
+            about = await asyncio.to_thread(self._about_text, number, annotator)
+        finally:
+            self._answering -= 1
+        return {**shown, **about}
+
+    def _save(self, number: int, annotator: str, decisions: Sequence[Decision], key: str) -> bool:
+        """Save decisions about a text, and return whether it is decided completely."""
+        name = self.component.name
         if decisions:
-            await asyncio.to_thread(self.store.decide, number, annotator, name, decisions, key)
-            await self._note_stored(number, annotator)
-        counts = await asyncio.to_thread(self.counts, annotator)
-        return {**shown, **await asyncio.to_thread(self._notes, number), "counts": counts}
+            self.store.decide(number, annotator, name, decisions, key)
+        return self.store.decided(number, annotator, name).covers(self._lengths[number])
+
+    def _about_text(self, number: int, annotator: str) -> Row:
+        return {**self._notes(number), "counts": self.counts(annotator)}
 
     def note(self, number: int, annotator: str, note: Note) -> Row:
         """Save a note about a text, and return all notes about it.
@@ -215,7 +221,6 @@ class Annotating:
             number = await asyncio.to_thread(self.store.undo, annotator, name, key)
         if number is None:
             raise HTTPException(409, "There is nothing to undo.")
-        await self._note_stored(number, annotator)
         return await self.show(with_model, number, annotator)
 
     # The queue
@@ -228,15 +233,17 @@ class Annotating:
             return
         numbers = self.queue.stale(self._is_done)
         if numbers:
-            await self._compute(with_model, numbers[:CHUNK])
-            task = self._compute_all(with_model, numbers[CHUNK:])
+            await self._compute(with_model, numbers[:FIRST])
+            task = self._compute_all(with_model, numbers[FIRST:])
             self._refreshing = asyncio.get_running_loop().create_task(task)
 
     async def _compute_all(self, with_model: WithModel, numbers: list[int]) -> None:
         while numbers:
             version = self.queue.version
-            for i in range(0, len(numbers), CHUNK):
-                await self._compute(with_model, numbers[i : i + CHUNK])
+            for number in numbers:
+                while self._answering:  # so that answers do not wait for it
+                    await asyncio.sleep(0.01)
+                await self._compute(with_model, [number])
                 await asyncio.sleep(0)
                 if self.queue.version != version:
                     break

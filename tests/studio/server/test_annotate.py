@@ -365,7 +365,7 @@ def test_a_line_that_is_no_json_is_named_and_nothing_is_imported(served, tmp_pat
 
 def test_a_model_without_spans_or_with_several_components_is_one_error(tmp_path):
     blank = spacy.blank("en")
-    with pytest.raises(InputError, match="no crf_ner or crf_chunker"):
+    with pytest.raises(InputError, match="no crf_ner, crf_chunker or crf_tagger"):
         annotating(blank, tmp_path).__enter__()
     two = random_nlp()
     two.add_pipe("crf_ner", name="other", config={"model": small_model()})
