@@ -32,6 +32,7 @@ from spacy_psa.studio.active_learning.store import open_store
 from spacy_psa.studio.server.annotate_plan import read_texts
 from spacy_psa.studio.server.annotating import component_of
 
+SUGGESTED = ".span:not(.required)"
 DECIDED = 1000
 """Texts that each annotator has decided."""
 ACTIONS = {
@@ -135,11 +136,13 @@ def measure(address: str, repeats: int, chromium: str) -> dict[str, Any]:
             times = []
             for i in range(repeats if name != "teach" else 1):
                 page.wait_for_selector("body:not(.busy)", state="attached")
-                if "suggestion" in name:
-                    page.keyboard.press("s")  # to a text with suggestions
+                while "suggestion" in name:  # in a text that has some
+                    page.keyboard.press("s")
+                    page.wait_for_timeout(300)
                     page.wait_for_selector("body:not(.busy)", state="attached")
-                    page.wait_for_selector(".span:not(.required)")
-                    page.evaluate("document.querySelector('.span:not(.required)').focus()")
+                    if page.query_selector(SUGGESTED):
+                        page.focus(SUGGESTED)
+                        break
                 times.append(page.evaluate(SCRIPT, [act, done, f"1{i}"]))
             rows[name] = {
                 key: summary(list(values)) for key, values in zip(("sign", "answer"), zip(*times))
