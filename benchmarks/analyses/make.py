@@ -120,7 +120,8 @@ def main() -> None:
     options = script_parser(globals())
     options.add_argument("names", nargs="+", choices=ANALYSES, metavar="NAME", help="the analyses")
     given = options.parse_args()
-    matplotlib.rcParams.update({**BOTH_MODES, "svg.hashsalt": OWN})
+    settings: Any = {**BOTH_MODES, "svg.hashsalt": OWN}
+    matplotlib.rcParams.update(settings)
     for name in given.names:
         figures, picture, data = ANALYSES[name]()
         write_record(name, OWN, figures, data=data)

@@ -58,7 +58,7 @@ class Documents(Annotation):
 
     def __init__(self, name: str, nlp: Language, gold: list[Doc]):
         super().__init__(name, nlp, [[token.text for token in doc] for doc in gold])
-        self.starts = [[token.is_sent_start for token in doc] for doc in gold]
+        self.starts: list[list[Any]] = [[t.is_sent_start for t in doc] for doc in gold]
 
     def docs(self) -> list[Doc]:
         """Make the documents, without caches from before."""

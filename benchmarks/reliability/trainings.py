@@ -154,10 +154,10 @@ def memory(folder: Path) -> dict[str, dict[str, Any]]:
     nlp, examples = blank(3, {})
     nlp.initialize(lambda: examples)
     nlp.to_disk(folder / "model")
-    found: dict[str, dict[str, Any]] = {}
+    outcomes: dict[str, dict[str, Any]] = {}
     for size, words in ((2**30, 60), (5 * 2**28, 60), (5 * 2**28, 150_000)):
         (folder / "in.txt").write_text("Ada met Ada " * (words // 3) + "\n")
-        out = folder / "out" / str(len(found))
+        out = folder / "out" / str(len(outcomes))
         out.mkdir(parents=True)
         limit: Callable[[], None] = partial(resource.setrlimit, resource.RLIMIT_AS, (size, size))
         done = subprocess.run(
@@ -170,8 +170,8 @@ def memory(folder: Path) -> dict[str, dict[str, Any]]:
         )
         last = done.stderr.strip().splitlines()[-1] if done.returncode else ""
         left = len([*out.iterdir()])
-        found[f"{size}, {words}"] = {"code": done.returncode, "error": last, "files": left}
-    return found
+        outcomes[f"{size}, {words}"] = {"code": done.returncode, "error": last, "files": left}
+    return outcomes
 
 
 def labels(folder: Path, count: int) -> dict[str, Any]:

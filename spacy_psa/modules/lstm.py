@@ -8,7 +8,7 @@ gradients of all steps by one matrix product; torch's own LSTM adds them up step
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from itertools import accumulate
+from itertools import accumulate, repeat
 from typing import Any
 
 import numpy as np
@@ -240,8 +240,8 @@ def _annotated(
 ) -> Tensor:
     """Compute the states without gradients, from the inputs of both directions."""
     w_ih, w_hh, bias = direction_weights(layer)
-    enter = [linear(w_ih[d], bias[d], precision) for d in (0, 1)]
-    again = [adder(weight.t(), precision) for weight in w_hh]
+    enter = list(map(linear, w_ih, bias, repeat(precision)))
+    again = list(map(adder, map(Tensor.t, w_hh), repeat(precision)))
     return states(both, index, layer.hidden_size, sizes, enter, again)
 
 
@@ -278,7 +278,7 @@ def states(
     cells, out = x.new_empty(2, sizes[0], hidden), x.new_empty(2, index.shape[1], hidden)
     tables = [None if inputs[d].place is None else enter[d](inputs[d].rows) for d in (0, 1)]
     starts = [0, *accumulate(sizes)]
-    known = [own.split(sizes) for own in out]
+    known = [out[0].split(sizes), out[1].split(sizes)]
     step: Callable[..., None] = annotation_step
     if compiled := _compiled(x):
         from spacy_psa.kernels.gates import annotation_step as step
@@ -298,7 +298,7 @@ def states(
         if compiled:
             arrays = gates.numpy(), cells.numpy(), out.numpy()
         # The views of all steps are made in one call, as one by one they take longer than `step`.
-        rows = [own.split(sizes[first:after]) for own in flat]
+        rows = [flat[0].split(sizes[first:after]), flat[1].split(sizes[first:after])]
         for t in range(first, after):
             size = sizes[t]
             if t:
