@@ -16,7 +16,7 @@ from spacy_psa.studio.server.models import ServedModel
 from spacy_psa.trained.publication import Description, package
 from spacy_psa.trained.quantization import quantize
 from tests.helpers.encoders import pretrained, write_encoder
-from tests.helpers.pipelines import TEXTS, make_examples
+from tests.helpers.pipelines import TEXTS, make_examples, train
 
 SIZES = {"hidden_size": 128, "intermediate_size": 512}  # layers that are large enough for int8
 ENCODE = {
@@ -37,9 +37,7 @@ def model(request, tmp_path_factory):
 def save(model, folder):
     nlp = spacy.blank("en")
     nlp.add_pipe("crf_ner", name="ner", config={"model": model})
-    nlp.initialize(lambda: make_examples(nlp))
-    for _ in range(20):
-        nlp.update(make_examples(nlp), sgd=Adam(0.01))
+    train(nlp, 20, Adam(0.01))
     nlp.to_disk(folder)
     return folder
 
