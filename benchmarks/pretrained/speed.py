@@ -26,7 +26,6 @@ import spacy
 import torch
 from spacy.language import Language
 from spacy.tokens import Doc
-from spacy.util import dict_to_dot, load_config
 from torch.nn.utils.rnn import pad_sequence
 
 from benchmarks.pretrained.train import MINILM, MPNET, RUNS
@@ -107,9 +106,13 @@ def make(name: str, base: str, changes: list[str]) -> Path:
 
 def in_precision(folder: Path, precision: Precision) -> Language:
     """Open a pipeline whose layers all compute in a precision."""
-    settings = dict_to_dot(load_config(folder / "config.cfg"))
-    chosen = {name: precision for name in settings if name.endswith(".precision")}
-    return spacy.load(folder, config=chosen)
+    nlp = spacy.load(folder)
+    pipe: Any = nlp.get_pipe("ner")
+    for node in pipe.model.walk():
+        for module in (part for shim in node.shims for part in shim.module.modules()):
+            if hasattr(module, "precision"):
+                module.precision = precision
+    return nlp
 
 
 def measure(encoder: str, packages: Mapping[str, str], options: Any) -> dict[str, Any]:

@@ -127,7 +127,8 @@ MEANINGS = {
     "zero_digits": "read every digit as 0.",
     "cache": "words whose vectors annotation on a CPU remembers; 0 for none.",
     "width": "width of the input, where a layer above must know it before initialization.",
-    "precision": '"float32", or "bfloat16" for matrix products in it.',
+    "precision": 'of matrix products: "float32", "bfloat16", or "auto" for bfloat16 if the '
+    "processor has instructions for it.",
 }
 
 

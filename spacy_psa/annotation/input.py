@@ -411,7 +411,9 @@ def _docbin_source(stream: IO[bytes] | gzip.GzipFile, name: str, keep: bool) -> 
     from spacy_psa.corpora.docbin import check_unpacked
 
     with _reading(name):
-        content = stream.read(HARMLESS if isinstance(stream, gzip.GzipFile) else -1)
+        content = stream.read(HARMLESS + 1 if isinstance(stream, gzip.GzipFile) else -1)
+    if isinstance(stream, gzip.GzipFile) and len(content) > HARMLESS:
+        raise InputError(f"{name}: unpacks to more than {HARMLESS // 2**30} GiB: unpack it first")
     try:
         check_unpacked(Path(name), content)
         docbin = DocBin().from_bytes(content)

@@ -34,7 +34,7 @@ def crf(
         potentials: "label_pair" has a weight vector for each pair of tags (Wei2020 Eq. 2).
             "transition" is the sum of an emission and a transition score, and is smaller for many
             tags. See `spacy_psa.modules.chain_potentials`.
-        precision: "float32", or "bfloat16" for the product of vectors and weights in it; "auto" is
+        precision: of the product of vectors and weights: "float32", "bfloat16", or "auto" for
             bfloat16 if the processor has instructions for it.
 
     Returns:

@@ -71,9 +71,8 @@ def document_memory(
         tok2vec: computes a vector for each token of a sentence. It gets whole docs if it listens to
             an earlier component.
         occurrences: the most occurrences that a token attends to; the nearest ones are used.
-        precision: "float32", or "bfloat16" for the products of the memory in it; "auto" is bfloat16
-            if the processor has instructions for it. `tok2vec` has its
-            own.
+        precision: of the products of the memory: "float32", "bfloat16", or "auto" for bfloat16 if
+            the processor has instructions for it. `tok2vec` has its own.
         content_words: whether punctuation and the language's stop words in lower case keep their
             vectors from `tok2vec`, and do not count as occurrences for others.
         max_uncertainty: leaves out the occurrences whose tags are more uncertain than that; null
@@ -140,9 +139,8 @@ def sentence_context(
         tok2vec: computes a vector for each token of a sentence. It gets whole docs if it listens to
             an earlier component.
         window: how many sentences on each side a sentence attends to; 0 for only itself.
-        precision: "float32", or "bfloat16" for the products of this layer in it; "auto" is bfloat16
-            if the processor has instructions for it. `tok2vec` has its
-            own.
+        precision: of the products of this layer: "float32", "bfloat16", or "auto" for bfloat16 if
+            the processor has instructions for it. `tok2vec` has its own.
 
     Returns:
         Model[List[Doc], List[Floats2d]] with an array for each doc, as wide as that of `tok2vec`.

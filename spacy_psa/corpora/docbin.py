@@ -16,6 +16,8 @@ from spacy_psa.errors import InputError
 
 MOST = 1032
 """The most bytes that zlib packs into one."""
+CHUNK = 2**14
+"""The bytes that are unpacked at a time."""
 
 
 def check_docbin_path(path: Path) -> None:
@@ -68,10 +70,11 @@ def read_docbin(path: Path, vocab: Vocab) -> list[Doc]:
 
 def check_unpacked(path: Path, content: bytes) -> None:
     """Raise an InputError if the content of a `.spacy` file unpacks to far more than docs do."""
-    unpacker, unpacked, rest = zlib.decompressobj(), 0, content
-    while rest and len(content) * MOST > lines.HARMLESS:
-        unpacked += len(unpacker.decompress(rest, 2**20))
-        rest = unpacker.unconsumed_tail
+    if len(content) * MOST <= lines.HARMLESS:
+        return
+    unpacker, unpacked = zlib.decompressobj(), 0
+    for start in range(0, len(content), CHUNK):
+        unpacked += len(unpacker.decompress(content[start : start + CHUNK]))
         lines.check_expansion(path, unpacked, len(content))
 
 

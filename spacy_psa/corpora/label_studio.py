@@ -85,11 +85,8 @@ def _regions(task: dict[str, Any]) -> list[Any]:
     Ratings and several choices of a control are also results; one choice looks like other data.
     """
     lists = (value for value in task.values() if isinstance(value, list))
-    regions = [item for value in lists for item in value if isinstance(item, dict)]
-    return [
-        *regions,
-        *(each for each in task.values() if isinstance(each, dict) and "choices" in each),
-    ]
+    choices = (value for value in task.values() if isinstance(value, dict) and "choices" in value)
+    return [*(item for value in lists for item in value if isinstance(item, dict)), *choices]
 
 
 def _is_stretch(value: Any) -> bool:

@@ -213,15 +213,14 @@ def _webanno_layers(path: Path) -> tuple[int, dict[str, tuple[str, int]]]:
     """Find the column of the words, and the kind and column of each feature."""
     head = [text for _, text in islice(read_lines(path, Counter()), _LOOK)]
     if head[0].startswith("#FORMAT"):
+        word = 2
         lines = [text[3:].partition("=") for text in head if text.startswith("#T_")]
-        word, kinds = (
-            2,
-            [(kind, layer if "|" in layer else f"{layer}|") for kind, _, layer in lines],
-        )
+        kinds = [(kind, layer if "|" in layer else f"{layer}|") for kind, _, layer in lines]
     else:
+        word = 1
         line = next((text for text in head if _WEBANNO_2.match(text)), _WEBANNO_1)
         names = ["|".join(map(str.strip, layer.split("|"))) for layer in line.split("#")[1:]]
-        word, kinds = 1, [("RL" if "AttachTo=" in layer else "SP", layer) for layer in names]
+        kinds = [("RL" if "AttachTo=" in layer else "SP", layer) for layer in names]
     columns = [
         (f"{layer.partition('|')[0]}|{feature}", kind)
         for kind, layer in kinds

@@ -117,9 +117,8 @@ def _chart(
                 sure = tl.load(as_left + row + end, here, 0.0)
                 free = tl.load(as_right + column + start, here, 0.0)
                 node = sure + free
-                word = (end == start + 1) & (
-                    start + n > end
-                )  # also a left child of one token may be null
+                # In a longer sentence, a left child of one token may be null too.
+                word = (end == start + 1) & (n > 1)
                 free = tl.where(word, node, free)
                 labelled = tl.load(label + row + end, here, nothing).to(tl.float64)
                 alone = tl.load(null + row + end, here, nothing).to(tl.float64)

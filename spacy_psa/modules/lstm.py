@@ -54,8 +54,8 @@ class BiLSTM(nn.Module):
             the two directions are two separate stacks (Li2019 section 3.2).
         input_dropout: dropout rate before the first layer (Wei2020: 0.55; Li2019: 0.35).
         output_dropout: dropout rate after each layer (Wei2020: 0.55; Li2019: 0.35).
-        precision: "float32", or "bfloat16" for matrix products in it; "auto" is
-            bfloat16 if the processor has instructions for it.
+        precision: of matrix products: "float32", "bfloat16", or "auto" for bfloat16 if the
+            processor has instructions for it.
 
     Raises:
         InputError: if `hidden` or `layers` is below 1, for a dropout rate that is not from 0 to 1,

@@ -15,7 +15,7 @@ from torch.nn.utils.rnn import pad_sequence
 from spacy_psa.errors import SettingError, check_choice, check_sizes
 from spacy_psa.modules.initialization import glorot
 from spacy_psa.modules.pretrained_files import library
-from spacy_psa.modules.products import Precision, fast_precision, products
+from spacy_psa.modules.products import Precision, products, used_precision
 from spacy_psa.modules.windows import check_windows, groups, windows
 
 Pooling = Literal["mean", "first"]
@@ -116,7 +116,7 @@ class PretrainedEncoder(nn.Module):
     @property
     def used_precision(self) -> Precision:
         """The precision in use, which "auto" leaves to the processor."""
-        return fast_precision(self.device) if self.precision == "auto" else self.precision
+        return used_precision(self.precision, self.device)
 
     def load_pretrained(self, weights: Mapping[str, Tensor]) -> None:
         """Set the weights of the encoder to those of `read_pretrained`."""
@@ -199,7 +199,7 @@ class PretrainedEncoder(nn.Module):
         last = self.layers == [config.num_hidden_layers]
         gradient = torch.is_grad_enabled() and not self.frozen
         weight = next(self.net.parameters())
-        with torch.set_grad_enabled(gradient), products(self.used_precision, weight):
+        with torch.set_grad_enabled(gradient), products(self.precision, weight):
             output = self.net(
                 input_ids=ids.to(weight.device),
                 attention_mask=mask.to(weight.device),

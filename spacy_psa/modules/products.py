@@ -39,10 +39,13 @@ def products(precision: Precision, x: Tensor) -> torch.autocast:
 
 
 def in_float32(precision: Precision, device: torch.device) -> bool:
-    """Whether products on a device are in float32; "auto" leaves that to the device."""
-    if precision == "auto":
-        precision = fast_precision(device)
-    return precision == "float32"
+    """Whether products on a device are in float32."""
+    return used_precision(precision, device) == "float32"
+
+
+def used_precision(precision: Precision, device: torch.device) -> Precision:
+    """Return the precision of products on a device, which "auto" leaves to the device."""
+    return fast_precision(device) if precision == "auto" else precision
 
 
 @lru_cache

@@ -7,8 +7,8 @@ from torch import nn
 
 from spacy_psa.errors import check_choice, check_sizes
 from spacy_psa.modules.initialization import glorot_all
+from spacy_psa.modules.position_bias import PositionBias, Version
 from spacy_psa.modules.products import Precision
-from spacy_psa.modules.psa import PositionBias, Version
 from spacy_psa.modules.transformer import Encoder, MultiHeadAttention
 
 Position = Literal["psa", "absolute"]

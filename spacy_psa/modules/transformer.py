@@ -11,8 +11,8 @@ from torch.utils.checkpoint import checkpoint
 from spacy_psa.errors import SettingError, check_choice, check_rates, check_sizes
 from spacy_psa.modules.additive_attention import look_up
 from spacy_psa.modules.dropout import Dropout, drop
+from spacy_psa.modules.position_bias import PositionBias
 from spacy_psa.modules.products import Precision, products
-from spacy_psa.modules.psa import PositionBias
 from spacy_psa.modules.self_attentive import AttentionHeads
 from spacy_psa.modules.sinusoids import SinusoidalPositions
 from spacy_psa.ragged import mask, pad, unpad

@@ -602,6 +602,14 @@ def test_a_gzipped_line_without_end_is_one_error(model, tmp_path, monkeypatch):
     assert not (tmp_path / "out.jsonl").exists()
 
 
+def test_a_packed_file_of_docs_that_is_too_large_is_one_error(model, tmp_path, monkeypatch):
+    monkeypatch.setattr("spacy_psa.annotation.input.HARMLESS", 100)
+    DocBin(docs=[spacy.blank("en")("London " * 200)]).to_disk(tmp_path / "in.spacy")
+    (tmp_path / "in.spacy.gz").write_bytes(gzip.compress((tmp_path / "in.spacy").read_bytes()))
+    result = run(model, tmp_path / "in.spacy.gz", tmp_path / "out.spacy")
+    assert_one_error(result, "in.spacy.gz: unpacks to more than")
+
+
 def test_each_line_of_text_gives_one_line_of_output(model, tmp_path):
     (tmp_path / "in.txt").write_text("London\n\n \nLondon\n")
     assert run(model, tmp_path / "in.txt", tmp_path / "out.jsonl").exit_code == 0

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from spacy_psa.errors import InputError
-from spacy_psa.modules.psa import PositionAwareAttention, PositionBias
+from spacy_psa.modules.position_bias import PositionBias
+from spacy_psa.modules.psa import PositionAwareAttention
 from spacy_psa.ragged import mask
 from tests.helpers.modules import EXACT, randomised
 from tests.helpers.ragged import batch

@@ -9,7 +9,7 @@ from torch import nn
 
 from spacy_psa.errors import InputError
 from spacy_psa.modules import transformer
-from spacy_psa.modules.psa import PositionBias
+from spacy_psa.modules.position_bias import PositionBias
 from spacy_psa.modules.psa_transformer import PSATransformer
 from spacy_psa.modules.sinusoids import SinusoidalPositions
 from spacy_psa.modules.transformer import MultiHeadAttention

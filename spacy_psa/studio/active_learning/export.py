@@ -48,6 +48,8 @@ class ExportCounts:
     """Its name in the summary: span or tag."""
     partial: int = 0
     """Texts that are not decided completely, which the format has no form for."""
+    wrong: int = 0
+    """Wrong tags of a word besides the one that is written."""
     disagreements: int = 0
     by_annotator: Counter[str] = field(default_factory=Counter)
     """The number of written texts of each annotator."""
@@ -64,6 +66,8 @@ class ExportCounts:
             parts.append(f"{spans} on which annotators disagree, left missing")
         if self.partial:
             parts.append(f"{_many(self.partial, 'text')} decided in part, left out")
+        if self.wrong:
+            parts.append(f"{_many(self.wrong, 'further wrong tag')} of a word, left out")
         return "; ".join(parts)
 
 
@@ -125,6 +129,13 @@ def reference_doc(item: DecidedText, component: Component, vocab: Vocab) -> Doc:
     return doc
 
 
+def _unwritten(item: DecidedText) -> int:
+    """Count the wrong tags of each word besides the last; a word with a tag needs none."""
+    tagged = {start for start, _, _ in item.decided.accepted}
+    wrong = [start for start, _, _ in item.decided.rejected if start not in tagged]
+    return len(wrong) - len(set(wrong))
+
+
 def resolve_export_format(path: Path, wanted: ExportFormat) -> ExportFormat:
     """Find the format of a file.
 
@@ -155,8 +166,10 @@ def export(
     form = resolve_export_format(path, form)
     component, counts = _component(store), ExportCounts()
     counts.what = "tag" if component.tags else "span"
-    gaps = form is ExportFormat.docbin or (form is ExportFormat.jsonl and not component.tags)
-    gaps = gaps and component.spans_key is None
+    with_gaps = (
+        [ExportFormat.docbin] if component.tags else [ExportFormat.docbin, ExportFormat.jsonl]
+    )
+    gaps = component.spans_key is None and form in with_gaps
     chosen = []
     for item in decided_texts(store, annotator, counts):
         if not (gaps or item.complete):
@@ -164,6 +177,7 @@ def export(
             continue
         counts.texts += 1
         counts.spans += len(item.decided.accepted)
+        counts.wrong += _unwritten(item) if component.tags else 0
         counts.by_annotator.update(item.annotators)
         chosen.append(item)
     if not chosen:

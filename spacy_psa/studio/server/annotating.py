@@ -61,7 +61,6 @@ class Annotating:
                 self._note(text, name, decided.covers(self._lengths[text]))
         self._open: OrderedDict[str, int] = OrderedDict()
         self._refreshing: asyncio.Task[None] | None = None
-        self._answering = 0
 
     # Answers
 
@@ -168,25 +167,15 @@ class Annotating:
             InputError: if they contradict each other or those before; then none is saved.
         """
         self._open[annotator] = number
-        self._answering += 1
-        try:
-            if await asyncio.to_thread(self.store.done, annotator, key) is not None:
-                decisions = ()
-            text, decided = await asyncio.to_thread(self._read, number, annotator, decisions)
-            shown = await with_model(None, partial(self.shown, text, decided))
-            done = await asyncio.to_thread(self._save, number, annotator, decisions, key)
-            self._note(number, annotator, done)
-            about = await asyncio.to_thread(self._about_text, number, annotator)
-        finally:
-            self._answering -= 1
-        return {**shown, **about}
-
-    def _save(self, number: int, annotator: str, decisions: Sequence[Decision], key: str) -> bool:
-        """Save decisions about a text, and return whether it is decided completely."""
-        name = self.component.name
+        if key and await asyncio.to_thread(self.store.done, annotator, key) is not None:
+            decisions = ()
+        text, decided = await asyncio.to_thread(self._read, number, annotator, decisions)
+        shown = await with_model(None, partial(self.shown, text, decided))
         if decisions:
-            self.store.decide(number, annotator, name, decisions, key)
-        return self.store.decided(number, annotator, name).covers(self._lengths[number])
+            name = self.component.name
+            await asyncio.to_thread(self.store.decide, number, annotator, name, decisions, key)
+        self._note(number, annotator, decided.covers(self._lengths[number]))
+        return {**shown, **await asyncio.to_thread(self._about_text, number, annotator)}
 
     def _about_text(self, number: int, annotator: str) -> Row:
         return {**self._notes(number), "counts": self.counts(annotator)}
@@ -216,7 +205,7 @@ class Annotating:
     async def undo(self, with_model: WithModel, annotator: str, key: str = "") -> Row:
         """Take the last decisions back, once for each `key`, and answer with their text."""
         name = self.component.name
-        number = await asyncio.to_thread(self.store.done, annotator, key)
+        number = await asyncio.to_thread(self.store.done, annotator, key) if key else None
         if number is None:
             number = await asyncio.to_thread(self.store.undo, annotator, name, key)
         if number is None:
@@ -241,8 +230,6 @@ class Annotating:
         while numbers:
             version = self.queue.version
             for number in numbers:
-                while self._answering:  # so that answers do not wait for it
-                    await asyncio.sleep(0.01)
                 await self._compute(with_model, [number])
                 await asyncio.sleep(0)
                 if self.queue.version != version:

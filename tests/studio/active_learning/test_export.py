@@ -158,6 +158,18 @@ def test_tags_are_exported(tmp_path, name, left_out, tags):
     assert [[token.tag_ for token in doc] for doc in docs] == tags
 
 
+def test_of_several_wrong_tags_of_a_word_one_is_written_and_the_others_are_counted(tmp_path):
+    with open_store(tmp_path / "tags.sqlite") as store:
+        store.use(Component("tagger", ("DET", "NOUN", "VERB"), None, tags=True))
+        store.add([(tokens_of("It rained"), {})])
+        wrong = [reject(i, i + 1, tag) for i in (0, 1) for tag in ("DET", "NOUN", "VERB")]
+        store.decide(1, "ann", "tagger", [*wrong, accept(0, 1, "DET")])
+        counts = export(store, tmp_path / "out" / "train.spacy")
+    assert counts.wrong == 2 and counts.summary.endswith("2 further wrong tags of a word, left out")
+    [doc] = read(tmp_path / "out")[1]
+    assert [token.tag_ for token in doc] == ["DET", "!VERB"]
+
+
 @pytest.mark.parametrize(
     ("made", "arguments", "message"),
     [

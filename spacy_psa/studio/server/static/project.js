@@ -5,7 +5,6 @@ import { at, fail, make, percent } from "./dom.js";
 import { watchTeach } from "./teach.js";
 import { showViews } from "./views.js";
 
-
 const many = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 const row = (kind, cells) => make("tr", {}, ...cells.map((cell, i) =>
   make(kind, kind === "th" ? { scope: "col" } : { class: i ? "number" : undefined }, cell)));
