@@ -178,6 +178,7 @@ def labels(folder: Path, count: int) -> dict[str, Any]:
     """Train a batch with many labels, annotate, save and annotate again."""
     nlp, examples = blank(count, MODEL)
     optimizer = nlp.initialize(lambda: examples)
+    nlp.update(examples[:16], sgd=optimizer)  # the first step may compile kernels
     seconds = []
     texts = [example.text for example in examples[:16]]
     for work in (lambda: nlp.update(examples[:16], sgd=optimizer), lambda: [*nlp.pipe(texts)]):
