@@ -40,7 +40,7 @@ def products(precision: Precision, x: Tensor) -> torch.autocast:
 
 def in_float32(precision: Precision, device: torch.device) -> bool:
     """Whether products on a device are in float32."""
-    return used_precision(precision, device) == "float32"
+    return precision == "float32" or used_precision(precision, device) == "float32"
 
 
 def used_precision(precision: Precision, device: torch.device) -> Precision:
