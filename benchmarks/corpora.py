@@ -10,10 +10,11 @@ It reads the corpora in corpus/, which the project's `convert` makes. KIND is on
   not among them. OntoNotes splits words at hyphens, so sentences are compared without blanks
 - `raw_documents`: newswire and broadcast news of OntoNotes as corpus/ontonotes/raw.spacy, in
   documents of at most 500 tokens (or one longer sentence) that only have sentence boundaries
+- `half_raw_documents`: every second of these documents, as corpus/ontonotes/half_raw.spacy
 """
 
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
 import spacy
@@ -66,12 +67,18 @@ def raw_documents(corpus: Path) -> Iterator[Doc]:
         yield Doc(vocab, words=[token.text for token in doc], sent_starts=starts)  # type: ignore[arg-type]
 
 
+def half_raw_documents(corpus: Path) -> Iterator[Doc]:
+    """Every second of these pieces."""
+    return islice(raw_documents(corpus), 0, None, 2)
+
+
 def main() -> None:
     kinds = {
         "quarter": ("conll2003", quarter),
         "train_dev": ("", train_dev),
         "raw": ("wsj", lambda corpus: raw(corpus, Path("corpus/conll2000"))),
         "raw_documents": ("ontonotes", raw_documents),
+        "half_raw_documents": ("ontonotes", half_raw_documents),
     }
     options = script_parser(globals())
     options.add_argument("kind", choices=kinds, metavar="KIND", help=", ".join(kinds))
