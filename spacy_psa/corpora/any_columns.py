@@ -54,10 +54,6 @@ def read_sentences(
 
     With `faults`, these get the message of each line that has not as many columns as most, and its
     sentence is left out.
-
-    Raises:
-        InputError: if the file has no sentences; without `faults`, also if a line has not as many
-            columns as the first.
     """
     first, count = 0, 0 if faults is None else _usual_count(path)
     others = "most lines have" if count else ""
@@ -104,14 +100,9 @@ def resolve_schemes(
     This reads the file up to three times.
 
     Args:
-        columns: its columns.
         scheme: that of the entities; the scheme of chunks is always detected.
         label: the type of entities whose tags have none, such as B and I.
         rows: reads the sentences of the file.
-
-    Raises:
-        InputError: if the scheme is unknown, the file does not have a column, tags have no type
-            and there is no `label`, and as `read_sentences`.
     """
     check_columns(path, columns, rows)
 
@@ -135,11 +126,7 @@ def resolve_schemes(
 
 
 def check_columns(path: Path, columns: Columns, rows: Rows = read_sentences) -> None:
-    """Check that a file has the columns.
-
-    Raises:
-        InputError: if it does not, or if there is none but the words.
-    """
+    """Raise an InputError if a file lacks one of the columns, or there are none but the words."""
     if columns[1:] == (None, None, None):
         raise InputError(
             f"{path}: nothing to learn from in the words; choose --ner, --tag or --chunk"
@@ -170,9 +157,6 @@ def read_docs(
     `rows` reads the sentences. With `mixed`, sentences may have tags of several schemes.
 
     In IOB2, an `I-` that begins a span is an error; `resolve_schemes` would have detected IOB1.
-
-    Raises:
-        InputError: as `read_sentences`, and if a tag is not legal in its scheme.
     """
     counts: Counter[str] = Counter() if repairs is None else repairs
 
@@ -196,9 +180,6 @@ def find_columns(path: Path, rows: Rows = read_sentences) -> Columns:
     entities. The words are the first of the other columns whose values differ and are not all
     numbers. The parts of speech are the first column after the words with few values, in capital
     letters.
-
-    Raises:
-        InputError: if no column has tags, and as `read_sentences`.
     """
     counts: list[Counter[str]] = []
     for _, sentence in rows(path, Counter()):

@@ -38,11 +38,7 @@ def open_files(
     Args:
         source: a folder, an archive (.zip, .tar, .tar.gz, .tar.bz2 or .tar.xz), or a file.
         wanted: tells whether a file is read, from its path below `source` with forward slashes.
-        what: a name of the wanted files, for the error message.
-
-    Raises:
-        InputError: if `source` cannot be read, is a broken archive, has no wanted file, or has
-            several of the same name.
+        what: a name of the wanted files, for the error if there are none.
     """
     if source.is_dir():
         opened = _in_folder(source, wanted)

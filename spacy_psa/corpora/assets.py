@@ -43,7 +43,7 @@ ADVICE = "try again later, or name a folder that contains the file with --mirror
 def fetch_assets(
     corpus: str, project: Path, mirror: str, task: str, fetch: bool, tell: Callable[[str], None]
 ) -> list[Path]:
-    """Copy or download the missing and damaged files of a corpus, and check all files.
+    """Copy or download the missing and damaged files of a corpus, check all files, and list them.
 
     Args:
         corpus: the name of the corpus, or a folder with own files.
@@ -53,13 +53,6 @@ def fetch_assets(
         task: the task to train for; "" for any.
         fetch: whether to download.
         tell: called with a message for each file that is copied or downloaded.
-
-    Returns:
-        The files.
-
-    Raises:
-        InputError: if files are missing or damaged, or the corpus is unknown or not annotated for
-            the task.
     """
     if is_own(corpus):
         return sorted(path for path in Path(corpus).rglob("*") if path.is_file())
@@ -113,9 +106,7 @@ class _Store:
     def missing(self, files: Iterable[PurePosixPath]) -> list[str]:
         """Copy or download files, and describe those that are missing after it.
 
-        Raises:
-            InputError: if a file is damaged.
-            _Unreachable: if a download fails.
+        A damaged file is an `InputError`, a download that fails is `_Unreachable`.
         """
         return [lack for file in files if (lack := self._lack(Path("assets") / file))]
 
@@ -197,20 +188,11 @@ class _Cut(Exception):
 
 
 def download(url: str, path: Path, *, size: int | None = None, checksum: str | None = None) -> None:
-    """Download a file to `path`.
+    """Download a file to `path`; its size in bytes and its MD5 are None if unknown.
 
     The bytes are gathered in `NAME.part` next to it. After a cut connection, the next try asks for
     the rest. If all tries fail, the part stays; with a checksum, the next call continues with it.
     The part replaces the file when its size and checksum are right.
-
-    Args:
-        url: the address, http or https.
-        size: its size in bytes; None if unknown.
-        checksum: its MD5 in hexadecimal; None if unknown.
-
-    Raises:
-        InputError: if the server has no such file or another one, or sends nothing new several
-            times; or if the file cannot be written.
     """
     part = path.with_name(f"{path.name}.part")
     with unwritable_as_input_error(path):

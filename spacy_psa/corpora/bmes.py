@@ -41,10 +41,6 @@ def resolve_format(path: Path, scheme: TagScheme | Literal["auto"] = "auto") -> 
 
     The first line shows whether a number follows each character. If `scheme` is "auto", the whole
     file is read to detect it.
-
-    Raises:
-        InputError: if the scheme is unknown, a line does not have two columns, or the file has no
-            sentences.
     """
     tags = ([row.columns[1] for row in rows] for _, rows in _read(path, Counter()))
     scheme = choose_scheme(scheme, tags)
@@ -59,20 +55,14 @@ def read_docs(
     repairs: Counter[str] | None = None,
     join_types: bool = False,
 ) -> Iterator[Doc]:
-    """Yield one `Doc` for each sentence, with `doc.ents`.
+    """Yield one `Doc` for each sentence of a plain or .gz file, with `doc.ents`.
 
     Each character is a token, and no spaces follow the tokens.
 
     Args:
-        path: the file, plain or .gz.
         vocab: the vocabulary of the language "zh".
         written: how the file is written, from `resolve_format`.
-        repairs: counts the repairs.
         join_types: whether PER.NAM and PER.NOM become one type, PER, and so on.
-
-    Raises:
-        InputError: if a line does not have two columns or has more than one character, if the
-            scheme forbids a tag, or if there are no sentences.
     """
     repairs = Counter() if repairs is None else repairs
     for _, rows in _read(path, repairs):

@@ -194,11 +194,7 @@ class TreeBuilder:
         return self._open == [("", 0, 0)] and not self._parsed.words
 
     def open(self, label: str) -> None:
-        """Read an opening bracket and its label.
-
-        Raises:
-            BracketError: if a second tree begins, or a node inside the tree has no label.
-        """
+        """Read an opening bracket and its label."""
         if not self._open and self._parsed.words:
             raise BracketError("a second tree begins after the end of the first")
         if not label and self._open:
@@ -208,12 +204,7 @@ class TreeBuilder:
         self._open.append((label, len(self._parsed.words), len(self._parsed.constituents)))
 
     def leaf(self, tag: str, word: str) -> None:
-        """Read a word and its part of speech.
-
-        Raises:
-            BracketError: if the word is an empty element, which neither the style removes nor
-                `keep_empty` keeps, or is white space, such as a no-break space.
-        """
+        """Read a word and its part of speech; empty elements are errors unless left out or kept."""
         if tag == EMPTY and not self.keep_empty:
             if self.style.remove_empty:
                 return
@@ -234,11 +225,7 @@ class TreeBuilder:
         self._parsed.tags.append(self.style.tag(unescape_tag(tag)))
 
     def close(self) -> None:
-        """Read a closing bracket.
-
-        Raises:
-            BracketError: if no bracket is open.
-        """
+        """Read a closing bracket."""
         if not self._open:
             raise BracketError("there is one closing bracket too many")
         label, start, place = self._open.pop()
@@ -267,11 +254,7 @@ class TreeBuilder:
             repairs[next(known, what)] += sum(count for count, _ in odd)
 
     def finish(self) -> Parsed:
-        """Return the tree that is complete now; the next tree may begin.
-
-        Raises:
-            BracketError: if a bracket is still open.
-        """
+        """Return the tree that is complete now; the next tree may begin."""
         if self._open:
             raise BracketError(f"{len(self._open)} bracket(s) are not closed")
         done, self._parsed = self._parsed, Parsed([], [], [])
@@ -339,9 +322,6 @@ def read_trees(
     counted in `repairs`. Trees without words are also left out and counted, unless `keep_empty` is
     set, see `TreeBuilder`. With `one_a_line`, each line must be one tree; otherwise a tree may have
     several. `name` is the name of the file, for errors.
-
-    Raises:
-        InputError: if a line is not part of a bracketed tree, or if there are no trees.
     """
     builder = TreeBuilder(style, keep_empty)
     tokens = _Tokens(builder)

@@ -29,9 +29,6 @@ def read_texts(path: Path, repairs: Counter[str]) -> Iterator[MarkedText]:
 
     Entities in several pieces are read from their first to their last character. They are counted
     in `repairs`, as are lines that mark no text.
-
-    Raises:
-        InputError: if a line of the `.ann` file has another form.
     """
     try:
         text = path.read_bytes().decode("utf-8-sig")  # brat counts both characters of CRLF

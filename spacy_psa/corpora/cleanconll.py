@@ -36,14 +36,8 @@ def read_docs(
 
     Args:
         path: the joined file, or the published annotation.
-        vocab: that of the docs.
-        repairs: counts the repairs, see `read_lines`.
         words: the file of CoNLL-2003 whose words the annotation needs.
         patch: the published patch of these words.
-
-    Raises:
-        InputError: if a line does not have five columns, a tag is not legal in IOB2, the words are
-            missing, or they do not fit the patch or the annotation.
     """
     lines = read_lines(path, repairs)
     if words is not None and patch is not None:
@@ -57,11 +51,7 @@ def read_docs(
 
 
 def apply_patch(words: Path, patch: Path) -> list[str]:
-    """Return the first column of a file, one string a line, after a patch (`diff`, normal format).
-
-    Raises:
-        InputError: if the patch was made for other lines.
-    """
+    """Return the first column of a file, a string for each line, after a patch (normal `diff`)."""
     before = [BLANKS.split(text)[0] for _, text in read_lines(words, Counter())]
     after: list[str] = []
     done = 0

@@ -73,19 +73,15 @@ def group_rows(
     documents: bool = False,
     faults: list[str] | None = None,
 ) -> Iterator[Sentence]:
-    """Yield the sentences of a file, as a stream.
+    """Yield the sentences of a file, as a stream; a file without sentences is an error.
 
     Args:
-        name: the name of the file, for errors.
         lines: numbered lines, as `decode_lines` yields them, or lists of their cells; an empty one
             ends a sentence.
         split: returns the columns of a line, or None for a comment. It is called with the number
             of the line, its text, and whether it would begin a sentence.
         documents: whether to number the documents, which `-DOCSTART-` lines separate.
         faults: gets the errors of `split`, and the sentences with such lines are left out.
-
-    Raises:
-        InputError: if there are no sentences; without `faults`, also as `split`.
     """
     rows: list[Row] = []
     whole = True
@@ -131,9 +127,6 @@ def read_rows(
     """Yield the sentences of a file whose format has a fixed number of columns.
 
     `columns` are the names of the columns; the other arguments are those of `group_rows`.
-
-    Raises:
-        InputError: if a line has more or fewer columns, or if there are no sentences.
     """
 
     def split(number: int, text: str, _: bool) -> list[str]:
@@ -155,9 +148,6 @@ def column_spans(
     """Read the spans that the tags of the rows of one sentence mark.
 
     The names of the file and of the column (`what`) and the `advice` are for errors.
-
-    Raises:
-        InputError: if a tag is not one of the scheme, or the scheme forbids its place.
     """
     try:
         return tags_to_spans(tags, scheme)
@@ -188,9 +178,6 @@ def column_docs(
     If `repairs` is set, it counts the sentences whose tags no single scheme allows, and these are
     read tag by tag. Otherwise illegal tags are errors. If `faults` is set, it gets the errors, and
     their sentences are left out.
-
-    Raises:
-        InputError: if a tag is not legal in its scheme.
     """
     for document, rows in sentences:
         ents: list[Span] | None = None

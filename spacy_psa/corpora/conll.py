@@ -21,11 +21,7 @@ PLACES = Columns(word=0, tag=1, chunk=2, ner=3)
 
 
 def resolve_scheme(path: Path, scheme: TagScheme | Literal["auto"]) -> TagScheme:
-    """Return the scheme of the entity column; "auto" reads the file once to detect it.
-
-    Raises:
-        InputError: as `read_docs`, and if the scheme is unknown.
-    """
+    """Return the scheme of the entity column; "auto" reads the file once to detect it."""
     sentences = _read_sentences(path, Counter())
     return choose_scheme(scheme, ([row.columns[3] for row in rows] for _, rows in sentences))
 
@@ -37,10 +33,6 @@ def read_docs(
 
     `scheme` is that of the entity column. Chunks are read as IOB1, which also reads legal IOB2 tags
     correctly. `repairs` counts the repairs, see `read_lines`.
-
-    Raises:
-        InputError: if a line does not have four columns, the file has no sentences, or a tag is
-            not legal in its scheme.
     """
     sentences = _read_sentences(path, Counter() if repairs is None else repairs)
     return column_docs(str(path), vocab, sentences, PLACES, Schemes(scheme, "iob1"))

@@ -31,11 +31,6 @@ def read_sentences(
     """Yield the name of the file and each of its sentences, as a stream.
 
     `path` is a plain or .gz file, or the published archive, `member` the file in it ("train.txt").
-
-    Raises:
-        InputError: if a line does not have three columns, the file has no sentences, `member` is
-            missing for an archive or matches several of its files, or `member` is set for a file
-            that is not an archive.
     """
     if is_collection(path) and not member:
         raise InputError(f"{path}: choose a file in it with --member train.txt or test.txt")
@@ -55,11 +50,7 @@ def read_sentences(
 
 
 def draw(path: Path, count: int, seed: int, member: str | None = None) -> frozenset[int]:
-    """Draw the sentences of a development set at random; they are counted from 0.
-
-    Raises:
-        InputError: if the file does not have more than `count` sentences, and as `read_sentences`.
-    """
+    """Draw `count` sentences for a development set at random; they are counted from 0."""
     size = sum(1 for _ in read_sentences(path, Counter(), member))
     if not 0 < count < size:
         advice = f"choose a number from 1 to {size - 1:,}" if size > 1 else "use a larger file"
@@ -78,15 +69,8 @@ def read_docs(
 ) -> Iterator[Doc]:
     """Yield one `Doc` for each sentence, with `token.tag_` and `doc.spans["chunks"]`.
 
-    Args:
-        path, vocab, repairs, member: as in `read_sentences`.
-        dev: the number of sentences to draw at random for a development set; 0 draws none.
-        seed: the seed of the draw.
-        part: "dev" for the drawn sentences, "train" for the others.
-
-    Raises:
-        InputError: as `read_sentences` and `draw`; if a chunk tag is not legal; if `part` is "dev"
-            and `dev` is 0.
+    With `dev`, this number of sentences is drawn at random. The part "dev" has these, "train" the
+    others.
     """
     if part == "dev" and not dev:
         raise InputError("--part dev needs the number of sentences to draw, such as --dev 1000")

@@ -92,9 +92,6 @@ def read_docs(
     """Yield one `Doc` for each sentence of a plain or .gz file, see `sentence_doc`.
 
     `repairs` counts repairs and what is left out. For `faults`, see `read_sentences`.
-
-    Raises:
-        InputError: as `read_sentences`.
     """
     counts: Counter[str] = Counter() if repairs is None else repairs
     for sentence in read_sentences(str(path), read_lines(path, counts), counts, faults):
@@ -136,20 +133,14 @@ def read_sentences(
     repairs: Counter[str],
     faults: list[str] | None = None,
 ) -> Iterator[Sentence]:
-    """Yield the sentences of a file, as a stream.
+    """Yield the sentences of a file, as a stream; a file without sentences is an error.
 
     Words are the syntactic ones ("du" of French is "de" and "le"); empty nodes are left out.
 
     Args:
-        name: the name of the file, for errors.
-        lines: numbered lines, as `decode_lines` yields them.
         repairs: counts empty nodes, and the entities that are left out, as they are discontinuous,
             go over the end of a sentence or have no words but empty nodes.
         faults: gets the errors of lines, and their sentences are left out.
-
-    Raises:
-        InputError: if there are no sentences; without `faults`, also if a line is not in the
-            format, or an entity ends that has not begun.
     """
     reader = _Reader(name, repairs)
     empty, whole = True, True

@@ -68,22 +68,14 @@ def convert(
     documents: bool = False,
     **options: Any,
 ) -> Conversion:
-    """Convert a corpus file to a `.spacy` file.
+    """Convert a corpus file, folder or archive to a `.spacy` file.
 
     Args:
         form: the format, a key of `FORMATS`.
-        source: the file, folder or archive.
-        target: the `.spacy` file to write.
         lang: the language of the documents, as for spacy.blank.
         watch: follows the sentences.
         documents: whether to join the sentences of each document; warns if the source names none.
         options: those of the format.
-
-    Returns:
-        Messages, and warnings of repairs.
-
-    Raises:
-        InputError: if the source is not in the format, or contains nothing.
     """
     check_docbin_path(target)
     job = Conversion(source, blank(lang).vocab)
@@ -116,8 +108,9 @@ def _conll2003(job: Conversion, scheme: Scheme = "auto") -> Iterable[Doc]:
     return conll.read_docs(job.source, job.vocab, resolved, job.repairs)
 
 
-def _cleanconll(job: Conversion, **files: Path | None) -> Iterable[Doc]:
-    return cleanconll.read_docs(job.source, job.vocab, job.repairs, **files)
+def _plain(read: Callable[..., Iterable[Doc]]) -> Callable[..., Iterable[Doc]]:
+    """Make the function that reads a format whose options are those of `read`."""
+    return lambda job, **options: read(job.source, job.vocab, repairs=job.repairs, **options)
 
 
 def _columns(
@@ -144,10 +137,6 @@ def _columns(
     return docs
 
 
-def _conll2000(job: Conversion, **options: Any) -> Iterable[Doc]:
-    return conll2000.read_docs(job.source, job.vocab, job.repairs, **options)
-
-
 def _ontonotes(
     job: Conversion,
     folder: str = "",
@@ -165,18 +154,6 @@ def _bmes(job: Conversion, scheme: Scheme = "auto", join_types: bool = False) ->
     form = bmes.resolve_format(job.source, scheme)
     _name_scheme(job, scheme, form.scheme)
     return bmes.read_docs(job.source, job.vocab, form, job.repairs, join_types)
-
-
-def _sample(job: Conversion) -> Iterable[Doc]:
-    return jsonl.read_docs(job.source, job.vocab, job.repairs)
-
-
-def _conllu(job: Conversion) -> Iterable[Doc]:
-    return conllu.read_docs(job.source, job.vocab, job.repairs)
-
-
-def _gum(job: Conversion, part: gum.Part = "train") -> Iterable[Doc]:
-    return gum.read_docs(job.source, job.vocab, part, job.repairs)
 
 
 def _treebank(family: str, option: str = "", last: int = 0) -> Callable[..., Iterable[Doc]]:
@@ -235,14 +212,14 @@ def _export(job: Conversion, sentences: str = "", **options: Any) -> Iterable[Do
 
 FORMATS: dict[str, Callable[..., Iterable[Doc]]] = {
     "conll2003": _conll2003,
-    "cleanconll": _cleanconll,
+    "cleanconll": _plain(cleanconll.read_docs),
     "columns": _columns,
-    "conll2000": _conll2000,
+    "conll2000": _plain(conll2000.read_docs),
     "ontonotes": _ontonotes,
     "bmes": _bmes,
-    "conllu": _conllu,
-    "gum": _gum,
-    "sample": _sample,
+    "conllu": _plain(conllu.read_docs),
+    "gum": _plain(gum.read_docs),
+    "sample": _plain(jsonl.read_docs),
     "ptb": _treebank("ptb", "--sections", treebanks.LAST_SECTION),
     "brackets": _brackets,
     "spmrl": _treebank("spmrl"),
@@ -279,9 +256,6 @@ def convert_project(
     """Convert all files of a corpus in a folder, and its word vectors to a pipeline, one by one.
 
     Of the parts that may be missing, those are converted whose files are there.
-
-    Raises:
-        InputError: as `convert`.
     """
     parts = {name: getattr(layout, name) for name in ("train", "dev", "test")}
     for name, sources in layout.more.items():

@@ -1,7 +1,7 @@
 """Figures of a corpus that show mistakes before a training does."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,6 @@ def check_corpus(
     """Count what is in the parts of a corpus.
 
     Args:
-        parts: the docs of `train`, `dev` and so on; the first part is the one to train on.
         has_vector: tells whether a word has a vector.
 
     Returns:
@@ -174,9 +173,8 @@ def _duplicates(parts: Mapping[str, Sequence[Doc]]) -> dict[str, dict[str, int]]
     }
 
 
-def _common(ones: Counter[tuple[str, ...]], others: Iterable[tuple[str, ...]]) -> int:
-    known = set(others)
-    return sum(count for words, count in ones.items() if words in known)
+def _common(ones: Counter[tuple[str, ...]], others: Counter[tuple[str, ...]]) -> int:
+    return sum(count for words, count in ones.items() if words in others)
 
 
 def _words(doc: Doc) -> tuple[str, ...]:

@@ -29,11 +29,7 @@ def check_docbin_path(path: Path) -> None:
 def write_docbin(docs: Iterable[Doc], path: Path) -> None:
     """Write `docs` to the `.spacy` file `path`, which appears complete or not at all.
 
-    Span groups, entities, sentence starts and `user_data` are kept.
-
-    Raises:
-        InputError: if the name does not end in `.spacy`, there are no docs, or the file cannot be
-            written. Errors of the iterator `docs` pass through.
+    Span groups, entities, sentence starts and `user_data` are kept. No docs are an InputError.
     """
     check_docbin_path(path)
     with atomic_path(path) as temporary, codecs_known():
@@ -44,11 +40,7 @@ def write_docbin(docs: Iterable[Doc], path: Path) -> None:
 
 
 def read_docbin(path: Path, vocab: Vocab) -> list[Doc]:
-    """Read the docs of a `.spacy` file.
-
-    Raises:
-        InputError: if there is no such file, or it is not a `.spacy` file.
-    """
+    """Read the docs of a `.spacy` file."""
     try:
         content = path.read_bytes()
         check_unpacked(path, content)
@@ -79,11 +71,7 @@ def check_unpacked(path: Path, content: bytes) -> None:
 
 
 def read_docbins(path: Path, vocab: Vocab) -> Iterator[Doc]:
-    """Read the docs of a `.spacy` file, or of all such files in a folder, in the order of names.
-
-    Raises:
-        InputError: if there is no such file, or one is not a `.spacy` file.
-    """
+    """Read the docs of a `.spacy` file, or of all such files in a folder, in the order of names."""
     files = sorted(path.rglob("*.spacy")) if path.is_dir() else [path]
     if not files:
         raise InputError(f"{path}: no .spacy files in the folder; see `spacy-psa convert --help`")

@@ -24,11 +24,7 @@ def accepts(record: Any) -> bool:
 
 
 def read_texts(records: Iterable[tuple[str, Any]], repairs: Counter[str]) -> Iterator[MarkedText]:
-    """Yield the text of each record with its labels.
-
-    Raises:
-        InputError: if a record has another form; it is named by file and line.
-    """
+    """Yield the text of each record with its labels."""
     for place, record in records:
         if not isinstance(record, dict):
             raise InputError(f"{place}: is not an object with a text; export it again")

@@ -20,9 +20,6 @@ def format_of(
 
     `suffixes` has the format of each ending, in lower case; `suffix` is the ending, by default that
     of `path`. `choices` are for the error.
-
-    Raises:
-        InputError: if `wanted` is auto and the name does not show the format.
     """
     if wanted != "auto":
         return wanted

@@ -22,25 +22,15 @@ def prepare_vectors(
     member: str | None = None,
     watch: Watch = lambda lines, _: lines,
 ) -> int:
-    """Check a vector file and write it in word2vec's text format, with the header "rows dim".
+    """Check vectors of `dim` numbers, and write them in word2vec's text format; count them.
 
-    The file is streamed twice, because the header needs the number of rows.
+    The file is streamed twice, because the header ("rows dim") needs the number of rows.
 
     Args:
         source: a .zip (the official archive), .gz or plain text file, with one word and `dim`
             numbers on each line, with or without a header.
-        target: the file to write.
-        dim: the number of components of each vector.
         member: the file inside the .zip; None means the file whose name ends in ".{dim}d.txt".
         watch: wraps the lines of each of the two passes, to show the progress.
-
-    Returns:
-        The number of rows.
-
-    Raises:
-        InputError: if a line has another number of components, several vectors, or something that
-            is not a finite number in 32 bits; if a header has another number of rows or
-            components; if the archive is broken or has no such member.
     """
     if source.suffix == ".zip":
         member = _choose_member(source, dim, member)

@@ -34,14 +34,10 @@ _DOCUMENT = re.compile(r"\s*\*\s*(\w+)")
 
 
 def read_splits(source: Path) -> dict[str, list[str]]:
-    """Read the names of the documents of each part.
-
-    Raises:
-        InputError: if there is no `splits.md`, or it has no parts.
-    """
+    """Read the names of the documents of each part."""
     parts: dict[str, list[str]] = {}
     names: list[str] = []
-    for name, lines in open_files(source, lambda path: _name(path) == SPLITS, SPLITS):
+    for name, lines in open_files(source, lambda path: PurePosixPath(path).name == SPLITS, SPLITS):
         for _, text in decode_lines(name, lines, Counter()):
             if part := _PART.match(text):
                 names = parts.setdefault(part[1], [])
@@ -71,17 +67,7 @@ def read_docs(
     Parts of speech, nested and outer entities are as in `sentence_doc`. Constituents without
     functions are in `doc.spans["constituents"]`, and the chunks that follow from the trees in
     `doc.spans["chunks"]`. The document and its genre are in `doc.user_data["document"]` and
-    `["genre"]`.
-
-    Args:
-        source: the folder or archive.
-        vocab: the vocabulary of the docs.
-        part: train, dev, test, or test2, which is GENTLE.
-        repairs: counts repairs, and names the documents that are left out.
-
-    Raises:
-        InputError: if a file is missing or not in its format, or the trees of a document have other
-            words than its sentences.
+    `["genre"]`. The part test2 is GENTLE. `repairs` also names the documents that are left out.
     """
     counts: Counter[str] = Counter() if repairs is None else repairs
     documents = read_splits(source).get(part, [])
@@ -133,7 +119,3 @@ def _read_files(
             read = read_trees(name, lines, repairs, STYLE)
             trees[document] = [parsed for _, parsed in read]
     return sentences, trees
-
-
-def _name(path: str) -> str:
-    return PurePosixPath(path).name

@@ -13,11 +13,8 @@ from spacy_psa.errors import InputError
 def held(lock: Path, busy: str, unwritable: str) -> Iterator[None]:
     """Hold a lock while this block runs; the system lets it go if the process is killed.
 
-    The file of the lock is made, with its folder, and removed at the end.
-
-    Raises:
-        InputError: `busy` if another process holds it; `unwritable` if it cannot be made, where
-            `{reason}` becomes the reason.
+    The file of the lock is made, with its folder, and removed at the end. The InputError is `busy`
+    if another process holds it, and `unwritable` if it cannot be made, with its `{reason}`.
     """
     file = FileLock(lock)
     try:

@@ -22,10 +22,8 @@ def read_records(
 
     A file, plain or .gz, whose name ends in `.json` is one JSON list, whose records are numbered
     from 1, or has a record on each line. The list may be the value of a key, as in `{"data": […]}`.
-    All other files have a record on each line; empty lines are skipped.
-
-    Raises:
-        InputError: if the file is not JSON; with `faults`, these get the message of each such line.
+    All other files have a record on each line; empty lines are skipped. `faults` get the message of
+    each line that is not JSON; without them, it is an error.
     """
     if ".json" in path.suffixes:
         whole = _whole(path)
@@ -68,8 +66,7 @@ def _records(whole: Any) -> list[Any]:
 def label_names(path: Path) -> list[str]:
     """Find the names of numbered tags in a file, or in the description of a data set next to it.
 
-    Returns:
-        The names in their order, which include O; none if there are none.
+    The names are in their order, and include O. There may be none.
     """
     for source in (path, *(folder / "dataset_info.json" for folder in path.parents[:2])):
         if ".json" in source.suffixes and source.is_file():
@@ -91,11 +88,7 @@ def _names(value: Any) -> list[str]:
 
 
 def parsed(text: str, place: str) -> Any:
-    """Read JSON.
-
-    Raises:
-        InputError: if the text is not JSON.
-    """
+    """Read JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -103,11 +96,7 @@ def parsed(text: str, place: str) -> Any:
 
 
 def take(record: Any, key: str, kind: type, place: str) -> Any:
-    """Read a value of a record.
-
-    Raises:
-        InputError: if the record lacks it, or it has another type.
-    """
+    """Read a value of a record, which must be there and have this type."""
     value = record.get(key) if isinstance(record, dict) else None
     if not isinstance(value, kind) or isinstance(value, bool):
         names = {str: "text", int: "a whole number", list: "a list", dict: "an object"}
@@ -121,11 +110,7 @@ def take(record: Any, key: str, kind: type, place: str) -> Any:
 def take_mark(
     item: Any, place: str, names: tuple[str, str, str] = ("start", "end", "label")
 ) -> Mark:
-    """Read a mark, an object with these names or the list of their values.
-
-    Raises:
-        InputError: if it has another form.
-    """
+    """Read a mark, an object with these names or the list of their values."""
     if isinstance(item, list) and len(item) >= len(names):
         item = dict(zip(names, item))
     start, end = (take(item, name, int, place) for name in names[:2])

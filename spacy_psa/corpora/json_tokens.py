@@ -29,11 +29,7 @@ def accepts(record: Any) -> bool:
 
 
 def read_texts(records: Iterable[tuple[str, Any]], repairs: Counter[str]) -> Iterator[MarkedText]:
-    """Yield the text of each record, with a blank between tokens, and its entities.
-
-    Raises:
-        InputError: if a record has another form; it is named by file and line.
-    """
+    """Yield the text of each record, with a blank between tokens, and its entities."""
     for place, record in records:
         of_gliner = isinstance(record, dict) and "tokenized_text" in record
         tokens = [

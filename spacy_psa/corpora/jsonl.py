@@ -29,9 +29,6 @@ def read_docs(path: Path, vocab: Vocab, repairs: Counter[str] | None = None) -> 
 
     Chunks are in `doc.spans["chunks"]`. Constituents are in `doc.spans["constituents"]` in
     preorder, with a span for each constituent of a unary chain. Empty lines are skipped.
-
-    Raises:
-        InputError: if a line is not such a record, or its layers contradict each other.
     """
     empty = True
     for number, text in read_lines(path, Counter() if repairs is None else repairs):

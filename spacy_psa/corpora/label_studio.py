@@ -41,9 +41,6 @@ def read_texts(records: Iterable[tuple[str, Any]], repairs: Counter[str]) -> Ite
     Of several annotations of a task, the one that is marked as the truth is read, or else the
     first that was not skipped. The others, and tasks that nobody has annotated, are left out and
     counted in `repairs`.
-
-    Raises:
-        InputError: if a task has another form; it is named by file and number.
     """
     for place, task in records:
         if not isinstance(task, dict):

@@ -181,11 +181,7 @@ def is_own(corpus: str) -> bool:
 
 
 def layout(corpus: str) -> Layout:
-    """Return the layout of a corpus.
-
-    Raises:
-        InputError: if the corpus is unknown.
-    """
+    """Return the layout of a corpus."""
     if corpus not in LAYOUTS:
         raise InputError(
             f"unknown corpus {corpus!r}; choose from {', '.join(LAYOUTS)}, or name a folder"

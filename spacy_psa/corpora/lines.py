@@ -32,9 +32,7 @@ HARMLESS = 2**30
 def file_lines(path: Path) -> Iterator[bytes]:
     """Yield the lines of a plain or gzipped (`.gz`) file, as a stream.
 
-    Raises:
-        InputError: if the file is missing, unreadable or a broken archive, also if this shows only
-            while it is read, and as `stream_lines`.
+    A broken archive may only show, as an InputError, while it is read.
     """
     opener = gzip.open if path.suffix == ".gz" else open
     try:
@@ -54,11 +52,8 @@ def file_lines(path: Path) -> Iterator[bytes]:
 def check_expansion(path: Path, unpacked: int, packed: int | None = None) -> None:
     """Raise an InputError if a file unpacks to far more than text does.
 
-    That is more than `EXPANSION` times its size, and more than `HARMLESS`.
-
-    Args:
-        unpacked: the number of bytes that have been unpacked, or that an archive announces.
-        packed: the number of packed bytes; None for the size of the file.
+    That is more than `EXPANSION` times its size, and more than `HARMLESS`. `unpacked` bytes have
+    been unpacked, or an archive announces them; `packed` is None for the size of the file.
     """
     if unpacked > HARMLESS and unpacked > EXPANSION * (packed or path.stat().st_size):
         raise InputError(
@@ -68,11 +63,7 @@ def check_expansion(path: Path, unpacked: int, packed: int | None = None) -> Non
 
 
 def stream_lines(name: str, stream: Any) -> Iterator[bytes]:
-    """Yield the lines of a file that is open for reading bytes, and close it at the end.
-
-    Raises:
-        InputError: if a line is longer than `LONGEST`.
-    """
+    """Yield the lines of a file that is open for reading bytes, and close it at the end."""
     number = 0
     # Files in archives read a line of bounded length slowly; a reader around them does not.
     with io.BufferedReader(stream, 2**16) as reader:
@@ -87,25 +78,18 @@ def stream_lines(name: str, stream: Any) -> Iterator[bytes]:
 
 
 def read_lines(path: Path, repairs: Counter[str]) -> Iterator[tuple[int, str]]:
-    """Yield the numbered lines of a plain or gzipped file, see `decode_lines`.
-
-    Raises:
-        InputError: if the file cannot be read or is not text.
-    """
+    """Yield the numbered lines of a plain or gzipped file, see `decode_lines`."""
     yield from decode_lines(str(path), file_lines(path), repairs)
 
 
 def decode_lines(
     name: str, stream: Iterable[bytes], repairs: Counter[str]
 ) -> Iterator[tuple[int, str]]:
-    """Yield the number, from 1, and the text of each line, as a stream.
+    """Yield the number, from 1, and the text of each line, as a stream; `name` is for errors.
 
     The text has no line end and no trailing blanks. These defects are repaired and counted in
     `repairs`: a byte order mark, CRLF line ends, trailing blanks, lines in Latin-1 instead of
     UTF-8, and a last line without a line end, which may be the rest of a longer one.
-
-    Raises:
-        InputError: if the lines are not text; `name` is the name of the file for the message.
     """
     for number, raw in enumerate(stream, 1):
         if number == 1 and raw.startswith(BOM):

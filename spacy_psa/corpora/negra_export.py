@@ -73,8 +73,6 @@ def read_docs(
     The layers of a `Doc` are those of `tree_docs`.
 
     Args:
-        source: the folder or archive, or a single file of any name.
-        vocab: the vocabulary of the docs.
         repairs: counts the trees that are left out or raised, secondary edges and repaired lines.
         sentences: reads only sentences with these numbers, of ids such as 12 or s12; None
             reads all.
@@ -82,9 +80,6 @@ def read_docs(
             (NP-SB).
         discontinuous: whether discontinuous trees are left out ("skip") or made continuous
             ("raise"), see `raise_blocks`.
-
-    Raises:
-        InputError: if there are no such files, or if one is not in the format.
     """
     counts: Counter[str] = Counter() if repairs is None else repairs
 
@@ -123,11 +118,7 @@ def _number(place: str, id_: str) -> int:
 
 
 def read_xml(name: str, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str, list[Row]]]:
-    """Yield the line, the id and the rows of each sentence of TIGER XML.
-
-    Raises:
-        InputError: if the file is not XML, or an edge leads to a node that is not in the sentence.
-    """
+    """Yield the line, the id and the rows of each sentence of TIGER XML."""
     parser: Any = XMLPullParser(["start", "end"])
     line = begin = 1
     try:
@@ -172,9 +163,6 @@ def read_rows(name: str, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int
     Format 3 has the columns form, tag, morphology, function and parent; format 4 has a lemma after
     the form, and a line "#FORMAT 4" or "%% word lemma" above. The function and the parent of each
     secondary edge may follow. Other comments (%%) are left out.
-
-    Raises:
-        InputError: if a line is not in the format, or the last sentence is not complete.
     """
     lemma, begin, id_, inside = 0, 1, "", False
     rows: list[Row] = []

@@ -49,16 +49,10 @@ def read_docs(
     and "part". Words are unescaped. Files with predicted layers (*_auto_conll) are left out.
 
     Args:
-        source: the folder, archive or file.
-        vocab: the vocabulary of the docs.
-        repairs: counts the repairs, see `decode_lines`.
         folder: reads only the files below this folder ("v4/data/train"); "" reads all.
         sections: reads only the Wall Street Journal documents of these sections; None reads all
             documents.
         new_testament: whether to also read the documents of the New Testament, which have no names.
-
-    Raises:
-        InputError: if there are no such files, or if one is not a complete CoNLL-2012 document.
     """
 
     def wanted(name: str) -> bool:

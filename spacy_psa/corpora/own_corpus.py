@@ -100,10 +100,6 @@ def read_own_corpus(folder: Path, nlp: Language, how: Reading = Reading()) -> Ow
     A file or folder with `train`, `dev` or `test` in its name is that part. All others are training
     data. Where there is no development data, some is drawn from the training data, by document.
     `nlp` makes the tokens.
-
-    Raises:
-        InputError: if a file cannot be read, or there is no training data or nothing in it to learn
-            from.
     """
     corpus = OwnCorpus()
     files, others = own_files(folder, how.labels.numbers)
@@ -174,11 +170,7 @@ def _with_marks(doc: Doc) -> str:
 
 
 def read_own_file(path: Path, nlp: Language) -> tuple[list[Doc], list[str]]:
-    """Read the sentences of one file, in any format of a corpus, and the warnings about them.
-
-    Raises:
-        InputError: if it cannot be read.
-    """
+    """Read the sentences of one file, in any format of a corpus, and the warnings about them."""
     if not path.is_file():
         raise InputError(f"{path}: there is no such file; check the path")
     file, corpus = recognise(path), OwnCorpus()
@@ -228,11 +220,7 @@ def check_output(output: Path) -> None:
 
 
 def write_own_corpus(corpus: OwnCorpus, figures: dict[str, Any], output: Path) -> None:
-    """Write the parts of a corpus as `.spacy` files, its figures, and a list of what is left out.
-
-    Raises:
-        InputError: if a file cannot be written.
-    """
+    """Write the parts of a corpus as `.spacy` files, its figures, and a list of the left out."""
     check_output(output)
     for part, docs in corpus.parts.items():
         write_docbin(docs, output / f"{part}.spacy")
@@ -364,15 +352,11 @@ def _named(schemes: Schemes) -> str:
 
 
 def cut_sentences(doc: Doc, counts: dict[str, int]) -> Iterator[Doc]:
-    """Yield one `Doc` for each sentence of a document.
+    """Yield one `Doc` for each sentence of a document, which does not change.
 
     Bounds that the doc has are kept. A doc without bounds is cut at punctuation, as spaCy's
     `sentencizer` does, and at line ends; tokens of blanks are left out there. A bound inside
-    an entity or a span of `doc.spans` is left out, and counted.
-
-    Args:
-        doc: the document, which does not change.
-        counts: counts the bounds that are left out.
+    an entity or a span of `doc.spans` is left out, and counted in `counts`.
     """
     if not len(doc):
         return

@@ -103,14 +103,8 @@ class OwnFile:
 def own_files(folder: Path, names: Sequence[str] = ()) -> tuple[list[OwnFile], list[str]]:
     """Find the files of a corpus in a folder and the folders in it; hidden ones are left out.
 
-    Args:
-        names: the names of tags that are numbers, in their order.
-
-    Returns:
-        The files of the corpus, and a message about each file that is not of it, both by name.
-
-    Raises:
-        InputError: if there is no such folder, or no file in it can be read as a corpus.
+    Returns them, and a message about each file that is not of the corpus, both by name. `names` are
+    those of tags that are numbers, in their order.
     """
     if not folder.is_dir():
         raise InputError(f"{folder}: there is no such folder; check the path")

@@ -21,11 +21,7 @@ class OwnLabels(NamedTuple):
 
     @classmethod
     def parse(cls, values: Iterable[str]) -> "OwnLabels":
-        """Read values such as `PER`, `person=PER` and `O,B-PER,I-PER`.
-
-        Raises:
-            InputError: if a value is blank, or one side of `=` is.
-        """
+        """Read values such as `PER`, `person=PER` and `O,B-PER,I-PER`."""
         kept, renamed, numbers = set(), [], []
         for value in values:
             if "," in value:

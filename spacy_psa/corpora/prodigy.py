@@ -26,9 +26,6 @@ def read_texts(records: Iterable[tuple[str, Any]], repairs: Counter[str]) -> Ite
     A record that asks about one span (`ner.teach`, the view "ner") decides about this span, also if
     it is rejected, and tells nothing of the other tokens; see `joined`. All other records that are
     not accepted are left out and counted in `repairs`.
-
-    Raises:
-        InputError: if a record has another form; it is named by file and line.
     """
     for place, record in records:
         text = take(record, "text", str, place)

@@ -22,11 +22,7 @@ Reader = Callable[[Language], Iterable[Example]]
 
 
 def blank(lang: str) -> Language:
-    """Make an empty pipeline of a language.
-
-    Raises:
-        InputError: if spaCy cannot make it.
-    """
+    """Make an empty pipeline of a language; an InputError if spaCy cannot make it."""
     try:
         with only_factories():
             return spacy.blank(lang)
@@ -45,7 +41,6 @@ def make_doc(
     """Make a `Doc` of one sentence of n words.
 
     Args:
-        vocab, words, spaces: as in `Doc`.
         tags: (n,) parts of speech, for `token.tag_`.
         ents: entities that do not overlap. None means that the corpus does not mark entities, an
             empty list that the sentence has none.

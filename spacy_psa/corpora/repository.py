@@ -26,9 +26,6 @@ def git_ids(source: Path) -> dict[str, str]:
     """Compute the git ids of the files of a folder or archive, and of the folders in it.
 
     Folders in folders, and hidden files, are left out.
-
-    Raises:
-        InputError: if it cannot be read.
     """
     ids: dict[str, str] = {}
     folders: dict[str, dict[str, bytes]] = {}
@@ -64,13 +61,9 @@ def pack_repository(
 
     Args:
         address: the address of the files, which ends with the commit and a slash.
-        target: the archive.
         ids: the git ids of files, and of folders, which the other files are in.
         names: lists those other files.
         fetch: downloads a file.
-
-    Raises:
-        InputError: as `fetch`, or if the files have other ids.
     """
     folder = target.with_name(f"{target.name}.files")
 

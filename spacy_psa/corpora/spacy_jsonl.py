@@ -37,11 +37,7 @@ def accepts(record: Any) -> bool:
 
 
 def read_texts(records: Iterable[tuple[str, Any]], repairs: Counter[str]) -> Iterator[MarkedText]:
-    """Yield the text of each record with its entities.
-
-    Raises:
-        InputError: if a record has another form; it is named by file and line.
-    """
+    """Yield the text of each record with its entities."""
     for place, record in records:
         if isinstance(record, list) and accepts(record):
             record = {"text": record[0], **record[1]}

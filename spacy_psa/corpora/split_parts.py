@@ -36,9 +36,6 @@ def split_off(sources: Sequence[Source], share: float, seed: int) -> Split:
     corpus of fewer than ten documents is drawn by sentence.
 
     At least one sentence is drawn, and not all.
-
-    Raises:
-        InputError: if there are fewer than two sentences, or all have the same text.
     """
     unit: Unit = "document"
     groups = _groups([source.document for source in sources], sources)
@@ -74,9 +71,6 @@ def drawn_part(
     """Return a part of a corpus from which a share is drawn for development, and for test.
 
     The number of the document is in `doc.user_data["document"]`. "train" is the rest.
-
-    Raises:
-        InputError: as `split_off`.
     """
     sources = [Source(("", doc.user_data.get("document", i)), doc) for i, doc in enumerate(docs)]
     tested = split_off(sources, share, seed)

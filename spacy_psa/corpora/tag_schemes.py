@@ -153,11 +153,7 @@ def detect_scheme(sentences: Iterable[Sequence[str]]) -> TagScheme:
 def choose_scheme(
     scheme: TagScheme | Literal["auto"], sentences: Iterable[Sequence[str]]
 ) -> TagScheme:
-    """Return the scheme itself, or for "auto" the one that is detected.
-
-    Raises:
-        InputError: if the scheme is unknown.
-    """
+    """Return the scheme itself, or for "auto" the one that is detected."""
     if scheme == "auto":
         return detect_scheme(sentences)
     if scheme not in SCHEMES:

@@ -299,9 +299,6 @@ def read_tagged(
     """Yield the tokens and tags of records of JSON.
 
     Numbers are tags by their `names`, or by those in the file or in `dataset_info.json` next to it.
-
-    Raises:
-        InputError: if there are numbers without names.
     """
     names = names or label_names(path)
     for place, record in read_records(path, repairs, faults):

@@ -60,20 +60,12 @@ def file_number(name: str) -> int | None:
 
 
 def parse_sections(text: str) -> frozenset[int]:
-    """Read the numbers of sections from text: "02-21", "22" or "0-18,24".
-
-    Raises:
-        InputError: if the text has another form, or a section is not one of 0 to 24.
-    """
+    """Read the numbers of sections from text: "02-21", "22" or "0-18,24"."""
     return parse_numbers(text, "--sections", LAST_SECTION)
 
 
 def parse_numbers(text: str, option: str, last: int) -> frozenset[int]:
-    """Read numbers and ranges of numbers from text: "1-270,400-1151".
-
-    Raises:
-        InputError: if the text, of `option`, has another form, or a number is greater than `last`.
-    """
+    """Read numbers up to `last`, and ranges of them, from an option's text: "1-270,400-1151"."""
     numbers: set[int] = set()
     number = rf"(\d{{1,{len(str(last))}}})"
     for part in text.split(","):
@@ -92,11 +84,7 @@ def parse_numbers(text: str, option: str, last: int) -> frozenset[int]:
 
 
 def without_markup(name: str, lines: Lines, repairs: Counter[str]) -> Lines:
-    """Yield the lines of the trees of `ctb`, without mark-up and the text of headers.
-
-    Raises:
-        InputError: if a line is not UTF-8.
-    """
+    """Yield the lines of the trees of `ctb`, without mark-up and the text of headers."""
     depth, element = 0, "S"
     for number, text in lines:
         markup = _MARKUP.match(text) if not depth else None
@@ -182,15 +170,10 @@ def read_docs(
     Args:
         family: the name of one of the `TREEBANKS`.
         source: the folder or archive, or a single file of any name.
-        vocab, repairs: the vocabulary of the docs, and the counts of repairs.
         numbers: reads only files with these numbers, which are the sections of the Wall Street
             Journal in `ptb`; None reads all files.
         style: the parts of the trees that are kept; None for the style of the family.
         one_a_line: whether each line must be one tree; otherwise a tree may have several.
-
-    Raises:
-        InputError: if there are no such files, if one does not contain bracketed trees, or if a
-            single file has another number by its name.
     """
     bank = TREEBANKS[family]
     counts: Counter[str] = Counter() if repairs is None else repairs
@@ -235,9 +218,6 @@ def read_bracket_docs(
     """Yield one `Doc` for each bracketed tree of a plain or .gz file, see `tree_docs`.
 
     With `one_a_line`, each line must be one tree; otherwise a tree may have several lines.
-
-    Raises:
-        InputError: if a line is not exactly one bracketed tree, or has an empty element.
     """
     counts: Counter[str] = Counter() if repairs is None else repairs
     style = replace(style, spelled=True)

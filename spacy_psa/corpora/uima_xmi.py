@@ -25,14 +25,7 @@ Annotations = list[tuple[int, int, ElementTree.Element]]
 
 
 def read_texts(path: Path, repairs: Counter[str]) -> Iterator[MarkedText]:
-    """Yield the text of a file with its named entities.
-
-    Offsets count units of UTF-16, as in Java.
-
-    Raises:
-        InputError: if the file is not XMI with one text, if an annotation has no offsets in it, or
-            if only layers of its own have annotation, which are named.
-    """
+    """Yield the text of a file with its named entities; offsets count UTF-16, as in Java."""
     root = _root(path)
     sofas = [each for each in root if _name(each) == "Sofa" and "sofaString" in each.attrib]
     if len(sofas) != 1:

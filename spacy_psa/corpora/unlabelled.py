@@ -46,11 +46,7 @@ def read_with_unlabelled(labelled: Reader, path: Path | None) -> Reader:
 
 
 def read_texts(path: Path, nlp: Language) -> Iterator[Doc]:
-    """Read a `.spacy` file, a folder of them, or a `.txt` file with a text on each line.
-
-    Raises:
-        InputError: if there is no such file, or it is not in its format.
-    """
+    """Read a `.spacy` file, a folder of them, or a `.txt` file with a text on each line."""
     if path.suffix != ".txt":
         yield from read_docbins(path, nlp.vocab)
         return
