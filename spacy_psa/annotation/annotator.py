@@ -63,12 +63,6 @@ class Annotator:
 
     It opens the pipeline when it gets the first batch. Before that it can be pickled, so that each
     process opens its own pipeline.
-
-    Args:
-        open_pipeline: returns the pipeline.
-        make_doc: makes a document of the content of a record.
-        encode: returns the row of an annotated document.
-        ask: called with the pipeline and annotated documents; returns an answer for each.
     """
 
     def __init__(
@@ -212,10 +206,8 @@ def in_processes(
 
     Each process has its own copy of the function and one thread of torch. Arguments are read as
     they are needed, with a few ahead. Function and arguments are pickled. Close the generator to
-    end the processes before the last argument.
-
-    Raises:
-        InputError: if a process is killed. Errors of the function and of `arguments` pass through.
+    end the processes before the last argument. A killed process is an InputError; errors of the
+    function and of `arguments` pass through.
     """
     pool = ProcessPoolExecutor(count, initializer=_start, initargs=(function,))
     waiting: deque[Future[Result]] = deque()

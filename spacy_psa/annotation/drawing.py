@@ -19,17 +19,9 @@ if TYPE_CHECKING:
     from spacy_psa.pipeline.nested.spans import NestedSpanLabeler
 
 PALETTE = [
-    "#aec7e8",
-    "#ffbb78",
-    "#98df8a",
-    "#ff9896",
-    "#c5b0d5",
-    "#e7cb94",
-    "#f7b6d2",
-    "#9edae5",
-    "#dbdb8d",
-    "#c7c7c7",
-]
+    "#aec7e8", "#ffbb78", "#98df8a", "#ff9896", "#c5b0d5",
+    "#e7cb94", "#f7b6d2", "#9edae5", "#dbdb8d", "#c7c7c7",
+]  # fmt: skip
 """Colours of labels, in turn; they are light enough for black text."""
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
@@ -38,9 +30,6 @@ def entity_view(doc: "Doc", key: str) -> str:
     """Draw a document as displaCy does, as HTML: entities, nested spans, and the trees of a group.
 
     Nested spans are those of `doc.spans["sc"]`.
-
-    Raises:
-        InputError: if it has trees and svgling is not installed, or if a tree is too deep to draw.
     """
     shown = [
         {"start": ent.start_char, "end": ent.end_char, "label": html.escape(ent.label_)}
@@ -88,10 +77,8 @@ def not_too_deep() -> Iterator[None]:
 def drawn_entities(doc: "Doc", entities: list[dict[str, Any]]) -> str:
     """Draw entities that do not overlap as displaCy does, as HTML.
 
-    Args:
-        doc: the document.
-        entities: in order, dicts with start and end (in characters), label (as HTML) and
-            optionally params, the parameters of displaCy's template.
+    `entities` are in order: dicts with start and end (in characters), label (as HTML) and
+    optionally params, the parameters of displaCy's template.
     """
     return _renderer().render([{"text": doc.text, "ents": entities, **_for_displacy(doc)}])
 
@@ -99,9 +86,7 @@ def drawn_entities(doc: "Doc", entities: list[dict[str, Any]]) -> str:
 def drawn_spans(doc: "Doc", spans: "Iterable[tuple[Span, str, str | None]]") -> str:
     """Draw spans that may overlap as displaCy does, as lines below the text, as HTML.
 
-    Args:
-        doc: the document.
-        spans: each with its label (as HTML) and its colour; None for displaCy's.
+    Each span has its label (as HTML) and its colour; None for displaCy's.
     """
     from spacy.displacy.render import SpanRenderer
 

@@ -50,16 +50,12 @@ def annotate_file(
 
     Args:
         open_pipeline: returns the pipeline; with several processes it is pickled.
-        reading: opens the source.
         writing: opens the writer; it is entered after the source.
-        run: the settings.
         gap: the row of a document that cannot be read or annotated; None for none.
         empty: the error of a source without documents; None if it may have none.
         question: a question about the annotated documents.
 
     Raises:
-        InputError: if a line is malformed, a process is killed, or there are no documents where
-            there have to be some; errors of the pipeline, the source and the writer pass through.
         NothingAnnotated: if no document was annotated; then the writer does not finish.
     """
     summary, watch = Summary(), run.watch
@@ -114,19 +110,10 @@ def annotate(
 ) -> Summary:
     """Annotate a file; "-" means stdin and stdout.
 
-    Args:
-        model: the folder of a pipeline, or the name of an installed package.
-        source: the file to read.
-        target: the file to write.
-        reading: the way to read it.
-        form: the format to write.
-        run: the settings.
-        scheme: the tag scheme of CoNLL columns.
-        tokens: whether to write the tokens to JSON lines.
-        make_question: makes a question about the annotated documents; None for none.
+    `model` is the folder of a pipeline, or the name of an installed package. `scheme` is that of
+    the tags in CoNLL columns, and `tokens` are written to JSON lines.
 
     Raises:
-        InputError: as `annotate_file`, and if the settings or files cannot be used.
         NothingAnnotated: if no document was annotated.
     """
     # First the checks that need no time.
@@ -157,11 +144,7 @@ def annotate_on_ray(
     tokens: bool = False,
     address: str | None = None,
 ) -> Summary:
-    """Annotate the files of a folder on Ray; see `annotate_folder`.
-
-    Raises:
-        InputError: also if Ray is not installed.
-    """
+    """Annotate the files of a folder on Ray; see `annotate_folder`."""
     try:
         from spacy_psa.annotation.ray_engine import annotate_folder
     except ModuleNotFoundError as error:
@@ -283,15 +266,10 @@ def open_parser(
     """Open a pipeline with a parser, which replaces the trees that documents have.
 
     Args:
-        model: the folder of a pipeline, or the name of an installed package.
-        gpu_id: the number of the GPU; -1 for the CPU.
         pipe: the name of the parser; None if there is only one.
         sentencizer: whether to put a sentencizer first, unless there is one before the parser.
         confidence: whether to write probabilities.
         scores: whether to write them if the parser was trained by likelihood.
-
-    Raises:
-        InputError: if the pipeline cannot be opened, or has no such parser.
     """
     from spacy.pipeline import Sentencizer
 

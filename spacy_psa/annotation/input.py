@@ -101,11 +101,7 @@ class Reading:
 
 
 def resolve_format(path: Path, wanted: InputFormat) -> InputFormat:
-    """Find the format of the input.
-
-    Raises:
-        InputError: if `wanted` is auto and the file name does not show the format.
-    """
+    """Find the format of the input."""
     name = path.with_suffix("") if _gzipped(path) else path
     if wanted == "auto" and name.suffix.lower() == ".parquet":
         raise InputError(f"{path}: Parquet is only read with --engine ray; add this option")
@@ -114,11 +110,7 @@ def resolve_format(path: Path, wanted: InputFormat) -> InputFormat:
 
 
 def check_source(path: Path, wanted: InputFormat) -> InputFormat:
-    """Check that an input exists and find its format, before anything that needs time.
-
-    Raises:
-        InputError: if there is no such file, or its format is unknown.
-    """
+    """Check that an input exists and find its format, before anything that needs time."""
     form = resolve_format(path, wanted)
     if str(path) != "-" and not path.exists():
         raise InputError(f"{path}: there is no such file; check the path")
@@ -127,11 +119,7 @@ def check_source(path: Path, wanted: InputFormat) -> InputFormat:
 
 @contextmanager
 def open_source(path: Path, reading: Reading) -> Iterator[Source]:
-    """Open a file for reading, plain or .gz; "-" means stdin.
-
-    Raises:
-        InputError: if the file cannot be read, also if this only shows while it is read.
-    """
+    """Open a file for reading, plain or .gz; "-" means stdin."""
     reading = replace(reading, format=resolve_format(path, reading.format))
     if str(path) == "-":
         yield stream_source(sys.stdin.buffer, "stdin", None, reading)
@@ -178,11 +166,7 @@ def stream_source(
 
 
 def text_doc(nlp: "Language", content: bytes) -> "Doc":
-    """Make a document of a line of text.
-
-    Raises:
-        MalformedLine: if it is not UTF-8.
-    """
+    """Make a document of a line of text."""
     return nlp.make_doc(_decoded(content))
 
 
@@ -192,10 +176,6 @@ def json_doc(
     """Make a document of a JSON line; the other keys are in `doc.user_data["meta"]`.
 
     A line without a text may have one sentence as `tokens`, a list of words, and `tags`.
-
-    Raises:
-        MalformedLine: if it is not an object with a string under `text_key`, or the tokens or tags
-            are not lists of strings of one length.
     """
     try:
         value = json.loads(_decoded(content))
@@ -221,11 +201,7 @@ def json_doc(
 
 
 def brackets_doc(nlp: "Language", content: bytes) -> "Doc":
-    """Make a document of the words and tags of a line with a tree in brackets.
-
-    Raises:
-        MalformedLine: if the line is not exactly one tree.
-    """
+    """Make a document of the words and tags of a line with a tree in brackets."""
     from spacy_psa.corpora.bracketing import TreeStyle, read_trees
     from spacy_psa.corpora.trees import Parsed
 
@@ -288,9 +264,6 @@ def columns_doc(
     The rows of CoNLL-U that are not words (1-2, 1.1) and comments are left out. A line that begins
     with # is a row, not a comment, if it has as many columns as other rows, with the same
     separator, and no lower-case letter in the second one: "# # B-NP" is the word "#".
-
-    Raises:
-        MalformedLine: if it is not UTF-8, or a line lacks a column.
     """
     words, tags = [], []
     for line in _without_comments(_decoded(content).split("\n")):
@@ -327,11 +300,7 @@ def _cells(line: str) -> list[str]:
 def sentence_doc(
     nlp: "Language", words: list[str], tags: list[str] | None = None, unescaped: bool = False
 ) -> "Doc":
-    """Make a document of one sentence of given words.
-
-    Raises:
-        MalformedLine: if a word is empty.
-    """
+    """Make a document of one sentence of given words."""
     from spacy.tokens import Doc
 
     from spacy_psa.corpora.bracketing import spelling_data, unescape

@@ -48,13 +48,8 @@ MakeQuestion = Callable[["Language"], Question]
 class Counting:
     """Counts the mentions and the distinct entities of all documents, with 95% intervals.
 
-    Args:
-        nlp: the pipeline.
-        name: the name of the component; None if there is only one.
-        path: the JSON file to write.
-
-    Raises:
-        InputError: if there is no such `crf_ner` or `crf_chunker`.
+    A `crf_ner` or `crf_chunker` counts; its `name` is None if there is only one. `path` is the JSON
+    file to write.
     """
 
     encode: Encode | None = None
@@ -98,16 +93,10 @@ class Redacting:
     """Replaces the spans of some labels in all documents, and lists those to be looked at.
 
     Args:
-        nlp: the pipeline.
-        name: the name of the component; None if there is only one.
-        labels: the labels.
+        name: the name of the `crf_ner` or `crf_chunker`; None if there is only one.
         recall: the recall that the component has to promise; None for any.
         text_key: the key of the text in the lines of the output.
         path: the file of JSON lines for a person; None for none.
-
-    Raises:
-        InputError: if there is no such `crf_ner` or `crf_chunker`, or it does not promise the
-            recall.
     """
 
     def __init__(

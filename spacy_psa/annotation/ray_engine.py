@@ -25,11 +25,7 @@ from spacy_psa.errors import InputError
 
 RETRIES = 10
 """How often a shard is tried again whose worker was killed."""
-SUFFIXES: dict[str, str | None] = {
-    "auto": None,
-    "jsonl": ".jsonl",
-    "parquet": ".parquet",
-}
+SUFFIXES: dict[str, str | None] = {"auto": None, "jsonl": ".jsonl", "parquet": ".parquet"}
 
 
 def annotate_folder(
@@ -45,8 +41,6 @@ def annotate_folder(
     """Annotate all files of `source`, except those with an output in `target`.
 
     Raises:
-        InputError: if the input or the output cannot be used, the pipeline cannot be opened, or a
-            shard was not finished.
         NothingAnnotated: if no document was annotated, but some were read.
     """
     run.check(reading.text_key)
@@ -126,16 +120,8 @@ def annotate_shards(
     """Yield the report of each shard, in the order in which they are done.
 
     A worker that is killed is started again, and its shard with it. Close the generator to end
-    before the last shard.
-
-    Args:
-        annotator: annotates the shards.
-        shards: the shards.
-        workers: the number of workers, each on one core; -1 for all cores.
-        address: the address of a Ray cluster; see `ray_cluster`.
-
-    Raises:
-        InputError: if there is no such cluster, or a shard's worker is killed again and again.
+    before the last shard. Each of the `workers` is on one core; -1 for all cores. For the address
+    of a Ray cluster see `ray_cluster`.
     """
     with ray_cluster(workers, address):
         count = workers if workers > 0 else int(ray.cluster_resources()["CPU"])

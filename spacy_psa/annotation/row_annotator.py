@@ -119,11 +119,7 @@ class RowAnnotator:
         return map(self, batches)
 
     def outcomes(self, texts: Sequence[Any]) -> list[Outcome]:
-        """Annotate texts.
-
-        Returns:
-            The outcome for each; the row of one that is annotated is only the annotation.
-        """
+        """Annotate texts; the row of one that is annotated is only the annotation."""
         outcomes: list[Outcome] = []
         with _one_at_a_time:
             annotator = Annotator(partial(open_once, self.model), _doc_of, self._encode)

@@ -14,15 +14,10 @@ ANNOTATION = ("ents", "spans", "tokens")
 def annotation(doc: "Doc", tokens: bool = False) -> dict[str, Any]:
     """Return the annotation of a document.
 
-    Args:
-        doc: the document.
-        tokens: whether to add the tokens, also without tags.
-
-    Returns:
-        `ents`, a list of `{start, end, label, text}` with character offsets, where `end` is
-        excluded; `spans`, if the document has span groups, which has such a list for each group,
-        each span with its `score` if the group has scores; and `tokens`, a list of
-        `{start, end, tag}`, if asked for or if the document has tags.
+    The row has `ents`, a list of `{start, end, label, text}` with character offsets, where `end` is
+    excluded; `spans`, if the document has span groups, which has such a list for each group,
+    each span with its `score` if the group has scores; and `tokens`, a list of
+    `{start, end, tag}`, if asked for or if the document has tags.
 
     Examples:
         >>> from spacy.tokens import Doc
@@ -49,8 +44,7 @@ def annotation(doc: "Doc", tokens: bool = False) -> dict[str, Any]:
 def json_row(doc: "Doc", tokens: bool, text_key: str) -> tuple[dict[str, Any], list[str]]:
     """Return the row of a document that was read from a JSON line: its other keys come first.
 
-    Returns:
-        The row, and the keys of the input that it replaces.
+    The second value has the keys of the input that the row replaces.
     """
     meta = doc.user_data.get("meta", {})
     replaced = [key for key in meta if key in (text_key, *ANNOTATION)]

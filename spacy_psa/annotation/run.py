@@ -31,11 +31,7 @@ class Run:
     """Whether malformed lines are skipped and counted."""
 
     def check(self, text_key: str) -> None:
-        """Check the number of processes and the key of the text.
-
-        Raises:
-            InputError: if there are no processes, or the annotation is written to this key.
-        """
+        """Raise an InputError if there are no processes, or the annotation has this key."""
         if self.n_process == 0:
             raise InputError("--n-process 0: use a number of processes, or -1 for one per core")
         if text_key in ANNOTATION:
@@ -70,11 +66,7 @@ class Summary:
     """The keys of the input that the annotation has replaced."""
 
     def check(self) -> None:
-        """Check that a document was annotated, or that there are none.
-
-        Raises:
-            NothingAnnotated: otherwise.
-        """
+        """Raise NothingAnnotated if there are documents, but none was annotated."""
         if (lost := self.failed + self.bad) and not self.docs:
             raise NothingAnnotated(f"none of {lost:,} docs was annotated")
 

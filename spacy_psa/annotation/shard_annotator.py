@@ -96,14 +96,7 @@ def _rows(outcomes: list[Outcome]) -> list[Any]:
 
 
 class LineBatches:
-    """The batches of text or JSON lines, plain or gzipped, annotated as they are read.
-
-    Args:
-        stream: the bytes of the shard.
-        name: its name, for messages and for its format.
-        wanted: its format.
-        work: annotates.
-    """
+    """The batches of text or JSON lines, plain or gzipped, annotated as they are read."""
 
     def __init__(
         self, stream: BinaryIO, name: str, wanted: InputFormat, work: RowAnnotator
@@ -126,11 +119,7 @@ class LineBatches:
 
 
 class TableBatches:
-    """The batches of a Parquet file, as `LineBatches`.
-
-    Raises:
-        InputError: if it is not a Parquet file, or has no column for the text.
-    """
+    """The batches of a Parquet file, as `LineBatches`."""
 
     def __init__(self, file: pyarrow.NativeFile, name: str, work: RowAnnotator) -> None:
         self.name = name
@@ -172,12 +161,7 @@ Batches = LineBatches | TableBatches
 def open_batches(
     place: Place, name: str, wanted: InputFormat, work: RowAnnotator
 ) -> Iterator[Batches]:
-    """Open a shard.
-
-    Raises:
-        InputError: if it is not in its format, also while it is read.
-        OSError: if it cannot be read.
-    """
+    """Open a shard."""
     if name.lower().endswith(PARQUET):
         with place.filesystem.open_input_file(place.path) as file:
             yield TableBatches(file, name, work)
@@ -239,14 +223,8 @@ class ShardAnnotator:
     """Annotates shards; it can be pickled, and opens the pipeline with the first.
 
     An output that exists is kept. An output appears when all of it is done, so that a shard can be
-    annotated again at any time, by any worker.
-
-    Args:
-        source: the file or the folder of the input.
-        target: the folder of the output.
-        work: annotates batches.
-        input_format: the format of text and JSON lines.
-        skip_bad: whether malformed records are left out; else they end their shard.
+    annotated again at any time, by any worker. Malformed records are left out with `skip_bad`; else
+    they end their shard.
     """
 
     source: Place

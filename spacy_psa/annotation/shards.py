@@ -31,11 +31,7 @@ class Place:
 
     @classmethod
     def of(cls, name: str) -> "Place":
-        """Find the place of a path or an address.
-
-        Raises:
-            InputError: if there is no file system for the address.
-        """
+        """Find the place of a path or an address."""
         if "://" not in name:
             return cls(LocalFileSystem(), Path(name).resolve().as_posix())
         try:
@@ -64,16 +60,9 @@ class Shard:
 def find_shards(source: Place, suffix: str | None, wanted: InputFormat) -> list[Shard]:
     """List the shards of an input: one file, or all files below a folder, in order of their names.
 
-    Files and folders whose names begin with "." or "_" are left out, as data engines do.
-
-    Args:
-        source: the file or the folder.
-        suffix: the suffix of the outputs; None for .parquet if the input is Parquet, else .jsonl.
-        wanted: the format of text and JSON lines.
-
-    Raises:
-        InputError: if there is no such file, the name of a file does not show its format, or
-            two would have one output.
+    Files and folders whose names begin with "." or "_" are left out, as data engines do. `suffix`
+    is that of the outputs; None for .parquet if the input is Parquet, else .jsonl. `wanted` is the
+    format of text and JSON lines.
     """
     try:
         info = source.filesystem.get_file_info(source.path)
@@ -100,11 +89,7 @@ def find_shards(source: Place, suffix: str | None, wanted: InputFormat) -> list[
 
 
 def check_apart(source: Place, target: Place, shards: Iterable[Shard]) -> None:
-    """Check that no output is, or would be found as, an input.
-
-    Raises:
-        InputError: if the output folder is the input or below it, or has an input.
-    """
+    """Raise an InputError if an output is, or would be found as, an input."""
     if source.filesystem != target.filesystem:
         return
     inside = PurePosixPath(target.path).is_relative_to(source.path)
@@ -131,11 +116,7 @@ def _shards(
 
 
 def finished(target: Place) -> set[str]:
-    """List the outputs that exist, and remove the half-written files of killed workers.
-
-    Raises:
-        InputError: if the folder cannot be read, or is a file.
-    """
+    """List the outputs that exist, and remove the half-written files of killed workers."""
     selector = FileSelector(target.path, recursive=True, allow_not_found=True)
     try:
         if target.filesystem.get_file_info(target.path).type is FileType.File:
@@ -156,9 +137,6 @@ def whole_file(place: Place) -> Iterator[BinaryIO]:
 
     It is written under a temporary name and moved, because closing an unfinished upload to an
     object store completes it.
-
-    Raises:
-        OSError: if the file cannot be written.
     """
     filesystem = place.filesystem
     path = PurePosixPath(place.path)

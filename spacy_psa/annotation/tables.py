@@ -40,15 +40,10 @@ DOCBIN_SCHEMA = pyarrow.schema([("docbin", pyarrow.binary()), ("error", pyarrow.
 
 
 def with_columns(batch: Any, rows: Sequence[Mapping[str, Any]], schema: pyarrow.Schema) -> Any:
-    """Add annotation to a batch.
+    """Add columns to a `pandas.DataFrame`, a `pyarrow.Table` or a `pyarrow.RecordBatch`.
 
-    Args:
-        batch: a `pandas.DataFrame`, a `pyarrow.Table` or a `pyarrow.RecordBatch`.
-        rows: the values to add to each row; a missing key is null.
-        schema: the columns to add.
-
-    Returns:
-        A batch of the same type, with these columns last; former ones of their names are replaced.
+    `rows` are the values to add to each row; a missing key is null. The columns of `schema` come
+    last; former ones of their names are replaced.
     """
     columns = {name: [row.get(name) for row in rows] for name in schema.names}
     if type(batch).__module__.partition(".")[0] == "pandas":

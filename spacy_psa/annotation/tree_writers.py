@@ -44,12 +44,7 @@ GAP = "(())"
 
 
 def resolve_tree_format(path: Path, wanted: TreeFormat) -> TreeFormat:
-    """Find the format of the output.
-
-    Raises:
-        InputError: if `wanted` is auto and the file name does not show the format, or if the
-            output is a drawing and svgling is not installed.
-    """
+    """Find the format of the output; a drawing needs svgling."""
     choices = "--format brackets, indented, jsonl, svg or spacy"
     form = format_of(path, wanted, SUFFIXES, choices)
     if form == "svg":
@@ -58,12 +53,7 @@ def resolve_tree_format(path: Path, wanted: TreeFormat) -> TreeFormat:
 
 
 def check_picture(path: Path) -> None:
-    """Check that `open_pictures` can write a file of this name.
-
-    Raises:
-        InputError: if the name does not end in .svg or .txt, or if it ends in .svg and svgling is
-            not installed.
-    """
+    """Raise an InputError if `open_pictures` cannot write a file of this name."""
     suffix = path.suffix.lower()
     if suffix not in (".svg", ".txt"):
         raise InputError(f"{path}: the name of the output must end in .svg or .txt")
@@ -92,9 +82,6 @@ def open_tree_writer(
         key: the span group with the constituents.
         gaps: whether a sentence without words is "(())" in brackets, so that lines stay aligned.
         text_key: the key of the text in JSON lines.
-
-    Raises:
-        InputError: if `path` cannot be written.
     """
     with open_output(path) as stream:
         writer: Writer
@@ -152,13 +139,9 @@ def brackets(doc: "Doc", key: str, indented: bool = False, gaps: bool = False) -
     """Write the tree of each sentence of a document in brackets.
 
     Args:
-        doc: the document.
         key: the span group with the constituents.
         indented: whether a tree has several lines.
         gaps: whether a sentence without words is "(())".
-
-    Raises:
-        InputError: if a tree is too deep to indent.
     """
     from spacy_psa.pipeline.parser.extensions import parse_string, parse_trees
     from spacy_psa.sentences import sentence_bounds
@@ -201,11 +184,7 @@ def _follow_tokens(doc: "Doc") -> None:
 
 
 def svg_trees(doc: "Doc", key: str) -> "list[Drawing]":
-    """Draw each tree of a document as SVG.
-
-    Raises:
-        InputError: if a tree is too deep.
-    """
+    """Draw each tree of a document as SVG."""
     from spacy_psa.pipeline.parser.tree_drawing import draw
 
     with not_too_deep():
@@ -213,11 +192,7 @@ def svg_trees(doc: "Doc", key: str) -> "list[Drawing]":
 
 
 def text_trees(doc: "Doc", key: str) -> list[str]:
-    """Draw each tree of a document as lines of text, and an empty line.
-
-    Raises:
-        InputError: if a tree is too deep.
-    """
+    """Draw each tree of a document as lines of text, and an empty line."""
     with not_too_deep():
         drawn = [_drawn(tree).splitlines() for tree in _trees(doc, key)]
     stripped = [[line.rstrip() for line in lines] for lines in drawn]

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 Encode = Callable[["Doc"], Any]
 """Makes the data to write of a document; the function and the data can be pickled."""
 Scheme = Literal["bio", "bioes"]
-
-
 OutputFormat = Literal["auto", "jsonl", "spacy", "conll", "html", "label-studio", "parquet"]
 """The format of the output; `auto` goes by the file name."""
 
@@ -50,8 +48,6 @@ SUFFIXES: dict[str, OutputFormat] = {
     ".htm": "html",
     ".parquet": "parquet",
 }
-
-
 CHOICES = "--format jsonl, spacy, conll, html or label-studio"
 
 
@@ -80,12 +76,7 @@ USUAL_KEYS = SpanKeys()
 
 
 class Writer:
-    """Writes documents one by one; `finish` is called after the last.
-
-    Args:
-        stream: the output.
-        encode: the encoder, whose data `write` gets. Here they are bytes.
-    """
+    """Writes documents one by one; `finish` is called after the last."""
 
     replaced: frozenset[str] = frozenset()
     """The keys of the input that the annotation has replaced."""
@@ -103,12 +94,7 @@ class Writer:
 
 
 def resolve_format(path: Path, wanted: OutputFormat) -> OutputFormat:
-    """Find the format of the output.
-
-    Raises:
-        InputError: if `wanted` is auto and the file name does not show the format, or if it
-            is Parquet.
-    """
+    """Find the format of the output."""
     suffix = ".jsonl" if str(path) == "-" else path.suffix
     form = format_of(path, wanted, SUFFIXES, CHOICES, suffix)
     if form == "parquet":
@@ -136,9 +122,6 @@ def open_writer(
         text_key: the key of the text in JSON lines.
         keys: the span groups that CoNLL columns, HTML and Label Studio show.
         encode: the encoder of JSON lines; None for that of the annotation.
-
-    Raises:
-        InputError: if `path` cannot be written.
     """
     with open_output(path) as stream:
         writer: Writer
@@ -159,14 +142,7 @@ def open_writer(
 
 @contextmanager
 def open_output(path: Path) -> Iterator[BinaryIO]:
-    """Open `path` for bytes; the file appears complete at the end, or not at all.
-
-    Args:
-        path: the file; "-" means stdout.
-
-    Raises:
-        InputError: if `path` cannot be written.
-    """
+    """Open a file for bytes, which appears complete at the end or not at all. "-" means stdout."""
     if str(path) == "-":
         with _written("stdout"):
             try:

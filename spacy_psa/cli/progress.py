@@ -17,12 +17,7 @@ if TYPE_CHECKING:
 def annotating(work: Callable[[Run], Summary], **settings: Any) -> None:
     """Call a function that annotates, and show how far it is and what it has done, on stderr.
 
-    Args:
-        work: the function.
-        settings: those of `Run`.
-
-    Raises:
-        typer.Exit: with code 1, if no document was annotated.
+    `settings` are those of `Run`. The command exits with code 1 if no document was annotated.
     """
     try:
         with _watch() as watch:
