@@ -62,7 +62,6 @@ def calibrate(
     """Fit the temperature of a component, and store it with a decoder.
 
     Args:
-        model: the folder or package of the pipeline.
         paths: the gold documents of "dev" and, to report on, "test".
         output: the folder to write; None changes the model.
         pipe: the name of the component; None if there is only one.
@@ -71,15 +70,13 @@ def calibrate(
         bins: the number of bins of the calibration error.
         figure: the image file for the reliability diagrams of the last file.
         json_path: the file for the record.
-        gpu_id: the number of the GPU; -1 for the CPU.
 
     Returns:
         The states of both files, and the names of what was removed, since it was of other
         probabilities.
 
     Raises:
-        InputError: if a setting, the pipeline or the data do not fit, or a file cannot be written.
-            Then the model is as it was.
+        InputError: if the settings do not fit or a file cannot be written. The model is as it was.
     """
     # First the checks that need no time.
     if temperature is not None and not COLDEST <= temperature <= HOTTEST:
@@ -131,13 +128,8 @@ def calibrate_coverage(
 ) -> tuple[Labeler, dict[str, dict[str, Any]]]:
     """Find and store the threshold of sets that hold the truth with a probability of `level`.
 
-    The other arguments are those of `calibrate`.
-
-    Returns:
-        The component with its coverage, and the figures of each file; see `cover`.
-
-    Raises:
-        InputError: as `calibrate` and `cover`.
+    The other arguments are those of `calibrate`. Returns the component with its coverage, and the
+    figures of each file; see `cover`.
     """
     what = "crf_ner, crf_chunker, crf_spans or crf_tagger"
     opened = calibrating(model, pipe, get_args(Labeler), what, paths, output, json_path, gpu_id)
@@ -162,10 +154,8 @@ def calibrating(
     """Open a pipeline for a block that calibrates one component, and store what it found.
 
     The record is written first, so that the pipeline is not changed if that fails, or the block
-    does. The arguments are those of `calibrate`, `find_pipe` and `provenance`.
-
-    Yields:
-        The pipeline, the component, and the record, which the block completes.
+    does. The arguments are those of `calibrate`, `find_pipe` and `provenance`. Yields the pipeline,
+    the component, and the record, which the block completes.
     """
     if output is not None:
         check_free(output)
@@ -261,9 +251,6 @@ def draw_reliability(diagrams: Mapping[str, Sequence[Bin]], path: Path) -> None:
     The upper part shows the share of right spans against the mean confidence of each bin; it is on
     the diagonal if confidences can be trusted. The lower part shows the number of spans in each
     bin.
-
-    Raises:
-        InputError: as `save_figure`.
     """
     figure = new_figure(4.2 * len(diagrams), 5.0)
     axes = figure.subplots(

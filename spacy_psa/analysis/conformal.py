@@ -42,16 +42,12 @@ def least_probability(documents: Iterable[Sequence[float]], level: float) -> flo
 
     It is the largest threshold at which the truths in the sets weigh at least `level`, where each
     of K documents weighs 1 / (K + 1), shared by its items, and the new document weighs as much and
-    counts as missed.
+    counts as missed. Too few documents for this level are an InputError.
 
     Args:
         documents: for each document, the probability of the truth of each of its items. Documents
             without items do not count.
         level: the promised probability, between 0 and 1.
-
-    Raises:
-        InputError: if there are too few documents for this level.
-        ValueError: if the level is not between 0 and 1.
     """
     if not 0 < level < 1:
         raise ValueError(f"level is {level}: choose a number between 0 and 1")
@@ -72,12 +68,8 @@ def least_probability(documents: Iterable[Sequence[float]], level: float) -> flo
 def observed_coverage(documents: Iterable[Sequence[float]], least: float) -> float | None:
     """Compute how often the truth is in the sets: the mean over documents of their shares.
 
-    Args:
-        documents: as in `least_probability`.
-        least: the threshold of the sets.
-
-    Returns:
-        A number from 0 to 1; None if no document has items.
+    The documents are those of `least_probability`, and `least` is the threshold. The result is a
+    number from 0 to 1; None if no document has items.
     """
     shares = [numpy.mean(numpy.asarray(items) >= least) for items in documents if len(items)]
     return float(numpy.mean(shares)) if shares else None
@@ -148,18 +140,12 @@ def cover(
 ) -> dict[str, dict[str, Any]]:
     """Find the threshold on the documents of "dev", and store it in the component.
 
-    Args:
-        paths: the gold documents of "dev" and, to report on, "test".
-        level: the promised probability.
+    `paths` are the gold documents of "dev" and, to report on, "test".
 
     Returns:
         For each file, its `path`, `documents` and `items` with annotation, the observed `coverage`,
         and `set_size`: the mean number of spans in the sets for each gold span, or of tags in the
         set of a token.
-
-    Raises:
-        InputError: if the level is not between 0 and 1, a file has no gold annotation for the
-            component, or there are too few documents.
     """
     if not 0 < level < 1:
         raise InputError(f"--coverage {level:g}: choose a number between 0 and 1, such as 0.9")

@@ -65,11 +65,7 @@ def write_rows(rows: Iterable[Row], path: Path) -> None:
 
 
 def read_rows(path: Path, keys: Iterable[str] = KEYS) -> list[Row]:
-    """Read the rows that `write_rows` wrote, or other JSON lines whose objects have some keys.
-
-    Raises:
-        InputError: if the file cannot be read, or a line is not such an object.
-    """
+    """Read the rows that `write_rows` wrote, or other JSON lines whose objects have some keys."""
     rows = []
     try:
         lines = path.read_text(encoding="utf8").splitlines()
@@ -95,11 +91,7 @@ def decisions_path(path: Path) -> Path:
 
 
 def read_decisions(path: Path) -> dict[int, bool]:
-    """Read whether each decided row is accepted; the last decision about a row counts.
-
-    Raises:
-        InputError: if the log cannot be read.
-    """
+    """Read whether each decided row is accepted; the last decision about a row counts."""
     log = decisions_path(path)
     decided: dict[int, bool] = {}
     for row in read_rows(log, ("number", "accept")) if log.exists() else ():
@@ -111,11 +103,7 @@ def read_decisions(path: Path) -> dict[int, bool]:
 
 
 def correct(docs: Sequence[Doc], rows: Iterable[Row]) -> None:
-    """Replace the annotation of docs by the corrections of rows.
-
-    Raises:
-        InputError: if a doc does not have the annotation that a row corrects.
-    """
+    """Replace the annotation of docs by the corrections of rows, which must fit it."""
     for row in rows:
         place, layer = f"row {row['number']}", row["layer"]
         if row["doc"] >= len(docs):

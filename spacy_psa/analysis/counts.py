@@ -52,11 +52,7 @@ class Counted(NamedTuple):
 
 
 def counted(nlp: Language, pipe: SpanLabeler, path: Path) -> list[Counted]:
-    """Count the mentions of each gold document; see `spacy_psa.sentences.same_document`.
-
-    Raises:
-        InputError: if the file has no gold annotation for the component.
-    """
+    """Count the mentions of each gold document; see `spacy_psa.sentences.same_document`."""
     examples = with_upstream(nlp, pipe.name, read_examples(nlp, path))
     numbers = document_numbers(example.reference for example in examples)
     documents = [Counted(TextCounts(), []) for _ in range(numbers[-1] + 1)]
@@ -86,11 +82,7 @@ def joined(documents: Sequence[Counted]) -> Counted:
 def fit_corrections(
     documents: Sequence[Counted], labels: Sequence[str]
 ) -> dict[str, CountCorrection]:
-    """Find the correction of each label.
-
-    Raises:
-        InputError: if there are fewer than 2 documents.
-    """
+    """Find the correction of each label, from two documents or more."""
     if len(documents) < 2:
         raise InputError("counts can only be calibrated with 2 documents or more")
     corrections = {}
@@ -127,16 +119,8 @@ def coverage(
 ) -> dict[str, dict[str, float]]:
     """Draw corpora without replacement, and compute how often the intervals hold the truth.
 
-    Args:
-        documents: the documents; there are at most `size` in a draw.
-        corrections: those of the intervals; None for none.
-        labels: the labels.
-        size: the documents of a draw.
-        draws: the number of draws.
-        seed: the seed of the draws.
-
-    Returns:
-        For each label and each of `KINDS`, the share of draws.
+    There are at most `size` documents in each of the `draws`. The intervals have the `corrections`;
+    None for none. The result is the share of draws for each label and each of `KINDS`.
     """
     generator = numpy.random.default_rng(seed)
     held: dict[str, Counter[str]] = {label: Counter() for label in labels}
@@ -167,10 +151,6 @@ def calibrate_counts(
         The component; and for each file a row for each label and kind: `label`, `kind`, the true
         number `gold`, the `number` and half the `width` of its interval, and `held`, the share of
         drawn corpora of 20 documents whose true number is in the interval.
-
-    Raises:
-        InputError: if there is no such component, a file has no gold annotation, or there are too
-            few documents.
     """
     what = "crf_ner or crf_chunker"
     opened = calibrating(model, pipe, SpanLabeler, what, paths, output, json_path, gpu_id)

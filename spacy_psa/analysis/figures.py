@@ -24,11 +24,7 @@ REGULAR = (400, "normal", "regular")
 
 
 def check_matplotlib() -> None:
-    """Check that matplotlib is installed.
-
-    Raises:
-        InputError: if it is not.
-    """
+    """Raise an InputError if matplotlib is not installed."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
@@ -38,11 +34,7 @@ def check_matplotlib() -> None:
 
 
 def new_figure(width: float, height: float) -> "Figure":
-    """Make an empty figure; its width and height are in inches.
-
-    Raises:
-        InputError: if matplotlib is not installed.
-    """
+    """Make an empty figure; its width and height are in inches."""
     check_matplotlib()
     # pyplot would choose a window system and keep the figure.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -54,11 +46,7 @@ def new_figure(width: float, height: float) -> "Figure":
 
 
 def check_picture(path: Path) -> str:
-    """Return the format of a picture, by the ending of its name.
-
-    Raises:
-        InputError: if matplotlib is not installed or has no such format.
-    """
+    """Return the format of a picture, by the ending of its name."""
     figure = new_figure(1.0, 1.0)
     kind = path.suffix.removeprefix(".").lower()
     if kind not in figure.canvas.get_supported_filetypes():
@@ -71,9 +59,6 @@ def save_figure(figure: "Figure", path: Path) -> None:
 
     A "$" in a text is a "$", and not the beginning of a formula. Characters that the usual font
     does not have are drawn in an installed font that has them; see `fonts_of`.
-
-    Raises:
-        InputError: if the path cannot be written, or its ending is not an image format.
     """
     from matplotlib import rc_context
 
@@ -105,8 +90,7 @@ def colours(count: int) -> list[str]:
 def fonts_for(characters: str) -> tuple[list[str], str]:
     """Find installed fonts for the characters that the usual font does not have.
 
-    Returns:
-        The names of the fonts; and the characters that no installed font has, in their order.
+    Returns the names of the fonts, and the characters that no installed font has, in their order.
     """
     from matplotlib.font_manager import FontProperties, findfont, fontManager
 

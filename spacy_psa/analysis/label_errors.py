@@ -121,9 +121,6 @@ def find_suspects(
         every_label: whether the component must know all labels of the annotation; otherwise docs
             with others fail.
         watch: follows the docs.
-
-    Raises:
-        InputError: if the component does not know a label.
     """
     pipe: Any = nlp.get_pipe(name)
     of_kind: Callable[..., list[Suspect]] = _nodes
@@ -155,10 +152,7 @@ def find_suspects(
 def ranked(suspects: Iterable[Suspect], pipe: Any, docs: Sequence[Doc]) -> list[Suspect]:
     """Sort suspects by their score, highest first, after a look at the rest of their documents.
 
-    Args:
-        suspects: the suspects of a corpus.
-        pipe: the component.
-        docs: all docs of the corpus. Docs of one document name it, see `name_of_document`.
+    `docs` are all docs of the corpus. Docs of one document name it, see `name_of_document`.
     """
     names = [str(name_of_document(doc) or i) for i, doc in enumerate(docs)]
     seen: Counter[tuple[str, str, str]] = Counter()

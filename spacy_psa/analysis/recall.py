@@ -54,10 +54,8 @@ RIDGE = 1.0
 def p_value(mean: float, documents: float, risk: float) -> float:
     """Compute the Hoeffding-Bentkus p-value of "the risk is above `risk`".
 
-    Args:
-        mean: the mean loss of the documents, from 0 to 1.
-        documents: their number.
-        risk: a number between 0 and 1.
+    `mean` is the mean loss of the documents and `documents` their number. `risk` is between 0 and
+    1.
 
     Examples:
         >>> round(p_value(0.0, 299, 0.01), 4)  # 0.99 ** 299
@@ -107,7 +105,7 @@ def recall_threshold(
     confidence: float,
     weights: Sequence[float] | None = None,
 ) -> float:
-    """Find the largest threshold that keeps a promise of recall.
+    """Find the largest threshold that keeps a promise of recall; an InputError if none does.
 
     Args:
         documents: for each document, the probability of each of its true entities. Documents
@@ -115,10 +113,6 @@ def recall_threshold(
         recall: the promised mean share of the entities of a document, between 0 and 1.
         confidence: the probability 1 - δ that the promise is kept, between 0 and 1.
         weights: a weight for each document; None for 1.
-
-    Raises:
-        InputError: if the documents cannot support the promise, or too many entities have the
-            probability 0.
     """
     given = numpy.ones(len(documents)) if weights is None else numpy.array(weights, dtype=float)
     kept = [(numpy.array(p), w) for p, w in zip(documents, given, strict=True) if len(p)]
@@ -171,9 +165,7 @@ def features(pipe: SpanLabeler, docs: Sequence[Doc]) -> Floats:
 def density_ratio(source: Floats, target: Floats) -> Floats:
     """Estimate p_target(x) / p_source(x) of the source documents by a logistic regression.
 
-    Args:
-        source: (S, F) the features of documents.
-        target: (T, F) those of the target.
+    `source` (S, F) and `target` (T, F) are the features of documents.
     """
     every = numpy.concatenate([source, target])
     scaled = (every - every.mean(0)) / numpy.maximum(every.std(0), 1e-9)
@@ -210,29 +202,21 @@ def calibrate_recall(
 ) -> tuple[SpanLabeler, list[dict[str, Any]]]:
     """Find the thresholds of a promised recall, and store them in the component.
 
+    The arguments that are not listed are those of `calibrate`.
+
     Args:
-        model: the folder or package of the pipeline.
-        paths: the gold documents of "dev" and, to report on, "test".
         recall: the promised recall.
         confidence: the probability that the promise is kept.
         labels: the labels to promise it for, each with a threshold of its own; none for a common
             threshold of all.
         target: texts of the kind that will be annotated, without annotation, to weight the
             documents of "dev" by; None for no weights.
-        output: the folder to write; None changes the model.
-        pipe: the name of the component; None if there is only one.
-        json_path: the file for the record.
-        gpu_id: the number of the GPU; -1 for the CPU.
 
     Returns:
         The component; and for each label and file a row with `label`, `data`, `documents`,
         `entities`, `least`, the observed recall as the mean over documents (`recall`) and of all
         entities together (`of_all`), `shown`, the spans shown for each entity, and `read`, the
         share of texts with a span that the best analysis does not have.
-
-    Raises:
-        InputError: if a number, a label, the pipeline or the data do not fit, or the data cannot
-            support the promise.
     """
     for option, value in (("--recall", recall), ("--confidence", confidence)):
         if not 0 < value < 1:

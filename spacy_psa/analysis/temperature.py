@@ -42,9 +42,6 @@ class Likelihood:
         pipe: a trained component. Its own temperature is not used.
         examples: predicted docs, with the annotation of the components before `pipe`, and their
             references. Here the annotation on the predicted docs is not evidence.
-
-    Raises:
-        InputError: if the component does not know a gold label, when the likelihood is computed.
     """
 
     def __init__(self, pipe: Labeler, examples: Iterable[Example]):
@@ -58,10 +55,9 @@ class Likelihood:
         self.sentences = sum(len(array) > 0 for _, arrays in self.batches for array in arrays)
 
     def at(self, temperature: float) -> tuple[float, float]:
-        """Compute the negative log likelihood at a temperature.
+        """Compute the negative log likelihood at a temperature, in nats a sentence.
 
-        Returns:
-            The negative log likelihood in nats a sentence, and its slope in β = 1 / temperature.
+        The second number is its slope in β = 1 / temperature.
         """
         total, slope = 0.0, 0.0
         for examples, potentials in self.batches:

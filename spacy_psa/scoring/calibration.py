@@ -72,13 +72,8 @@ def judge(examples: Iterable[Example], spans_key: str, gold_key: str | None = No
     out the same.
 
     Args:
-        examples: the docs.
         spans_key: the group of predicted.spans, with the confidences in attrs["scores"].
         gold_key: the span group of the reference with the truth; None means reference.ents.
-
-    Raises:
-        InputError: if no doc has the span group, or if a group does not have one score for each
-            span.
     """
     best: list[float] = []
     right: list[bool] = []
@@ -193,9 +188,6 @@ def score_calibration(
         spaCy's own scores of the predicted spans (`ents_p`, `ents_r`, `ents_f`, `ents_per_type`),
         and `ents_ece`, `ents_ece_adaptive`, `ents_brier` and `ents_aupr` of the spans with
         confidences. If `gold_key` is given, it replaces `ents` in these names.
-
-    Raises:
-        InputError: as `judge`.
     """
     examples = list(examples)
     name = gold_key or "ents"

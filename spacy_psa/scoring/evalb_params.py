@@ -95,11 +95,7 @@ SPMRL = Params(
 
 
 def read_params(path: Path, keep_words: bool = False) -> Params:
-    """Read the rules in a .prm file of EVALB; settings that it does not name are off.
-
-    Raises:
-        InputError: if the file cannot be read, or a line is not one of EVALB's settings.
-    """
+    """Read the rules in a .prm file of EVALB; settings that it does not name are off."""
     sets: dict[str, list[str]] = {
         key: [] for key in ("DELETE_LABEL", "DELETE_LABEL_FOR_LENGTH", "QUOTE_LABEL")
     }

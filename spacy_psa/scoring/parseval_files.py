@@ -61,11 +61,7 @@ class FileScores:
             yield f"{line}  {score.reason}".rstrip()
 
     def write(self, path: Path, per_sentence: bool = False) -> None:
-        """Write all figures as JSON.
-
-        Raises:
-            InputError: if the file cannot be written.
-        """
+        """Write all figures as JSON."""
         settings = {
             key: sorted(value) if isinstance(value, frozenset) else value
             for key, value in asdict(self.params).items()
@@ -93,11 +89,7 @@ def score_files(
     keep_punctuation: bool = False,
     gold_tags: bool = False,
 ) -> FileScores:
-    """Score the trees of a file; the arguments are those of `spacy-psa evaluate-trees`.
-
-    Raises:
-        InputError: if a file cannot be read, or they do not have the same sentences.
-    """
+    """Score the trees of a file; the arguments are those of `spacy-psa evaluate-trees`."""
     if prm is not None:
         params = read_params(prm, keep_punctuation)
     else:

@@ -65,10 +65,8 @@ def score_constituents(
     The tokens of the two docs may differ: offsets are compared in characters without white space.
 
     Args:
-        examples: the docs.
         spans_key: the span group with the constituents; None for `component_key`.
         component_key: the span group of the component that predicted.
-        params: the rules.
 
     Returns:
         `tree_p`, `tree_r` and `tree_f` of labelled brackets, for the columns of a log, and the same
@@ -198,10 +196,6 @@ def read_scored_trees(path: Path) -> ScoredFile:
     A `.spacy` file has its trees in `doc.spans["constituents"]`; white space inside a word is _, as
     in brackets. Other files, plain or .gz, have bracketed trees, each on one line or several. Empty
     elements count as words here, and a sentence without a parse is a tree without words, "(())".
-
-    Raises:
-        InputError: if the file cannot be read or holds something else; the message names the line
-            or document.
     """
     if path.suffix == ".spacy":
         docs = list(_read_docs(path))

@@ -47,10 +47,7 @@ KINDS = ("correct", "incorrect", "partial", "missed", "spurious")
 def outcomes(gold: Iterable[Unit], predicted: Iterable[Unit], scheme: Scheme) -> list[Outcome]:
     """Pair the gold and the predicted spans of a doc, one to one, for the most credit.
 
-    Args:
-        gold: start, end and label of each gold span; they may overlap.
-        predicted: the same of the predicted spans.
-        scheme: the way to score.
+    A span is (start, end, label). The spans of a doc may overlap.
 
     Examples:
         >>> [each.kind for each in outcomes([(0, 2, "PER")], [(0, 1, "PER")], "type")]
@@ -124,10 +121,7 @@ def _matching(edges: dict[int, list[int]]) -> list[tuple[int, int]]:
 
 
 def partial_credit(docs: Iterable[tuple[Iterable[Unit], Iterable[Unit]]]) -> dict[str, Any]:
-    """Score the spans of docs in all four schemes.
-
-    Args:
-        docs: the gold and the predicted spans of each doc.
+    """Score the spans of docs, the gold and the predicted ones of each, in all four schemes.
 
     Returns:
         For each scheme `p`, `r` and `f`, the numbers of the `KINDS`, and `per_type` and

@@ -21,11 +21,7 @@ PACKAGES = ("spacy", "thinc", "torch", "numpy", "numba", "cupy")
 def provenance(data: Iterable[Path] = ()) -> dict[str, Any]:
     """Return the origin of figures that are measured now, with the checksums of `data`.
 
-    Returns:
-        `date`, `command`, `commit`, `modified`, `data`, `machine` and `versions`.
-
-    Raises:
-        InputError: if a file does not exist.
+    The keys are `date`, `command`, `commit`, `modified`, `data`, `machine` and `versions`.
     """
     head, modified = commit()
     return {
@@ -52,12 +48,7 @@ def command() -> str:
 
 
 def machine() -> dict[str, Any]:
-    """Describe the machine.
-
-    Returns:
-        `cpu`, the name of its model; `cores`, the number that this process may use; `memory_gb`;
-        `gpu`, the name or None; and `system`.
-    """
+    """Describe the machine; its `cores` are those that this process may use."""
     return {
         "cpu": _cpu(),
         "cores": _cores(),
@@ -91,11 +82,7 @@ def commit(folder: Path | None = None) -> tuple[str | None, bool | None]:
 
 
 def checksums(paths: Iterable[Path]) -> dict[str, str]:
-    """Compute MD5 checksums as {path: checksum}; a folder stands for all files below it.
-
-    Raises:
-        InputError: if a path does not exist.
-    """
+    """Compute MD5 checksums as {path: checksum}; a folder stands for all files below it."""
     sums = {}
     for path in paths:
         if not path.exists():

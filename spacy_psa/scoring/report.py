@@ -31,9 +31,6 @@ def report(
     """Measure a pipeline, and write the result to OUTPUT.json and OUTPUT.md.
 
     The arguments are those of `measure`, as is the result.
-
-    Raises:
-        InputError: as `measure`, and if a file cannot be written.
     """
     result = measure(nlp, model, test, data, log)
     # with_suffix would remove the end of a name like psa.v1.

@@ -56,9 +56,6 @@ def measure(
         test: a `.spacy` file, or a folder of them.
         data: further files or folders to compute checksums of.
         log: the JSON lines that `spacy.ConsoleLogger.v3` wrote to its `output_file`.
-
-    Raises:
-        InputError: if a file is missing, or `test` or `log` is not in its format.
     """
     # First the steps that fail at once.
     sums = checksums(dict.fromkeys([test, *data]))
@@ -157,9 +154,6 @@ def read_examples(nlp: "Language", path: Path) -> "list[Example]":
 
     A pipeline whose config has no such reader reads them as `spacy evaluate` does: without known
     spaces, prediction starts from the gold words.
-
-    Raises:
-        InputError: if there is no such file, it holds no documents or is not in spaCy's format.
     """
     from spacy.util import registry
 
@@ -222,11 +216,7 @@ def measure_speed(
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """Read the evaluations during training.
-
-    Raises:
-        InputError: if the file is missing, or a line was not written by spaCy's logger.
-    """
+    """Read the evaluations during training."""
     try:
         lines = path.read_text(encoding="utf8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

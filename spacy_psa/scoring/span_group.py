@@ -11,16 +11,10 @@ from spacy.training import Example
 def score_group(
     examples: Iterable[Example], key: str, gold: Callable[[Doc], Iterable[Span] | None]
 ) -> dict[str, Any]:
-    """Score predicted.spans[key].
+    """Score predicted.spans[key] as `spans_<key>_p`, `_r`, `_f` and `_per_type`.
 
-    Args:
-        examples: the docs.
-        key: the name of the span group.
-        gold: returns the spans of a reference doc, or None if it has no such annotation; then the
-            doc does not count.
-
-    Returns:
-        `spans_<key>_p`, `spans_<key>_r`, `spans_<key>_f` and `spans_<key>_per_type`.
+    `gold` returns the spans of a reference doc, or None if it has no such annotation; then the doc
+    does not count.
     """
     examples = list(examples)
     predicted = {id(example.predicted) for example in examples}

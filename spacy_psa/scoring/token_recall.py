@@ -43,9 +43,6 @@ def token_recall(
         gold: the tags of each sentence; tokens with None are left out.
         predicted: the predicted tags of each sentence.
         project: returns the class of a tag; by default the tag itself.
-
-    Raises:
-        ValueError: if the two have different lengths.
     """
     right: Counter[str] = Counter()
     total: Counter[str] = Counter()

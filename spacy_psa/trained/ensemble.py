@@ -26,13 +26,7 @@ MEANING = ("labels", "tags", "layers")
 def ensemble(models: Sequence[str], output: Path, pipe: str | None = None) -> None:
     """Join pipelines that have the same component, and write the joined one.
 
-    Args:
-        models: the folders or packages of the pipelines.
-        output: the folder to write.
-        pipe: the name of the component; None if there is only one.
-
-    Raises:
-        InputError: if the pipelines cannot be joined, or the output cannot be written.
+    `pipe` is the name of the component; None if there is only one.
     """
     check_free(output)
     if len(models) < 2:

@@ -63,11 +63,7 @@ class Description:
 def describe(model: str, output: Path, about: Description, card: Path | None = None) -> list[str]:
     """Write the meta data of a model, as `spacy package` reads it, and its card.
 
-    Returns:
-        The names of missing meta data.
-
-    Raises:
-        InputError: if the pipeline or a record cannot be read, or a file cannot be written.
+    Returns the names of missing meta data.
     """
     nlp = load_pipeline(model)
     meta = dict(nlp.meta)
@@ -95,17 +91,8 @@ def package(
 ) -> tuple[Path, list[str]]:
     """Build a wheel of a model with its meta data and its card, without a network.
 
-    Args:
-        model: the folder of the pipeline, which does not change.
-        output: the folder for the wheel.
-        about: the parts of the card.
-        name, version: of the package; by default those of the pipeline.
-
-    Returns:
-        The wheel, and the names of missing meta data.
-
-    Raises:
-        InputError: as `describe`, or if spaCy does not accept the name or version.
+    The folder of the model does not change. `name` and `version` are by default those of the
+    pipeline. Returns the wheel, and the names of missing meta data.
     """
     if not Path(model).is_dir():
         raise InputError(f"{model}: is not a folder; use the folder of a pipeline")
@@ -280,22 +267,12 @@ def push(
     message: str = "Update the pipeline",
     token: str | None = None,
 ) -> str:
-    """Upload a pipeline to the Hugging Face Hub in one commit.
+    """Upload a pipeline to the Hugging Face Hub in one commit; return a line with its address.
 
     Args:
-        model: the folder of the pipeline.
         repository: its name, NAME/REPOSITORY; a missing one is made.
         package: an archive or wheel to put next to it.
-        private: whether a new repository is private.
-        message: the message of the commit.
         token: a token with the right to write.
-
-    Returns:
-        A line with the name of the pipeline and the address of the commit.
-
-    Raises:
-        InputError: if huggingface_hub is not installed, the folder is not a pipeline, or the hub
-            refuses it.
     """
     try:
         from huggingface_hub import CommitOperationAdd, HfApi

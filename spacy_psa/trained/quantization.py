@@ -34,13 +34,8 @@ def quantize(
 ) -> Quantized:
     """Write a pipeline with the weights of its large layers in int8.
 
-    Args:
-        model: the folder or package of the pipeline.
-        data: gold documents to compare both pipelines on.
-        overwrite: whether to replace a pipeline at `output`.
-
-    Raises:
-        InputError: if the pipeline has no weights of spacy-psa, or has them in int8 already.
+    `data` are gold documents to compare both pipelines on. With `overwrite`, a pipeline at `output`
+    is replaced.
     """
     if not (overwrite and (output / "meta.json").is_file()):
         check_free(output)
