@@ -49,12 +49,7 @@ def train_folds(
         folds: the number of folds, at least 2.
         seed: the seed by which documents are dealt.
         jobs: how many trainings run at a time, each in a process of one thread.
-        gpu_id: the number of the GPU; -1 for the CPU.
         tell: called with a line about each training.
-
-    Raises:
-        InputError: if there are fewer documents than folds or no development data, or a training
-            fails.
     """
     names = [str(name_of_document(doc) or i) for i, doc in enumerate(docs)]
     if len(set(names)) < folds:

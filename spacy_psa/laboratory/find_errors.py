@@ -40,20 +40,9 @@ def find_errors(
 ) -> tuple[list[Row], Found]:
     """Find probable errors of a `.spacy` file, and write them as JSON lines.
 
-    Args:
-        corpus: the annotated docs.
-        output: the file to write.
-        folds: returns pipelines for the docs that they have not learned from.
-        name: the component; None if there is only one of these kinds.
-        gpu_id: the number of the GPU; -1 for the CPU.
-        watch: follows the docs.
-
-    Returns:
-        The rows that were written, the most suspicious first, and the results of all folds.
-
-    Raises:
-        InputError: if a file cannot be read or written, no doc has annotation of this kind, and as
-            `find_suspects`.
+    `folds` returns pipelines for the docs that they have not learned from, and `name` is the
+    component; None if there is only one of these kinds. Returns the rows that were written, the
+    most suspicious first, and the results of all folds.
     """
     docs = read_docbin(corpus, Vocab())
     result = Found([], [], 0)
@@ -85,20 +74,13 @@ def cross_fitted(config: Config, folder: Path, **options: Any) -> Callable[..., 
 
 
 def correct_file(corpus: Path, errors: Path, target: Path, above: float | None) -> list[Row]:
-    """Write a corpus with the corrections that were accepted, and a log of them.
+    """Write a corpus with the accepted corrections, which are returned, and a log of them.
 
     Args:
         corpus: the `.spacy` file in which the errors were found.
         errors: the file that `find_errors` wrote; the decisions of the page are next to it.
         target: the `.spacy` file to write. The log has the same name and ends in `.log.jsonl`.
         above: corrections of at least this chance are also accepted, if nobody decided.
-
-    Returns:
-        The corrections.
-
-    Raises:
-        InputError: if a file cannot be read or written, is not that of the corpus, or nothing was
-            decided.
     """
     check_docbin_path(target)
     rows, decided = read_rows(errors), read_decisions(errors)

@@ -59,13 +59,8 @@ def jackknife_files(
         files: files with gold tags, and the files to write. The first is jackknifed; the others are
             tagged by a tagger that is trained on all of it.
         folder: the folder for the taggers.
-        folds: the number of folds.
         seed: the seed by which sentences are dealt.
         tell: prints a line.
-        gpu_id: the number of the GPU; -1 for the CPU.
-
-    Raises:
-        InputError: if a file cannot be read or written, or no tagger can be trained.
     """
     sources, targets = zip(*[(source.resolve(), target.resolve()) for source, target in files])
     for _, target in files:
@@ -96,18 +91,10 @@ def jackknife_files(
 
 
 def deal(documents: Sequence[object], folds: int, seed: int) -> list[int]:
-    """Deal sentences into folds at random; those of a document go to one fold.
+    """Deal sentences into folds, at least 2, at random; those of a document go to one fold.
 
-    Args:
-        documents: the document of each sentence. If there are fewer documents than folds, the
-            sentences are dealt one by one.
-        folds: the number of folds, at least 2.
-
-    Returns:
-        The fold of each sentence, from 0. No fold is empty.
-
-    Raises:
-        InputError: if there are fewer sentences than folds.
+    `documents` has the document of each sentence. If there are fewer documents than folds, the
+    sentences are dealt one by one. The result is the fold of each sentence, from 0; none is empty.
     """
     if len(documents) < folds:
         raise InputError(
@@ -135,18 +122,10 @@ def jackknife(
     tagger: Callable[[str, Sequence[Doc]], Language],
     tell: Callable[[str], None] = lambda line: None,
 ) -> Tagged:
-    """Replace the tags of docs by those of taggers that have not learned from them.
+    """Replace the tags of docs, by folds, by those of taggers that have not learned from them.
 
-    Args:
-        docs: the docs, with gold tags.
-        folds: the number of folds.
-        seed: the seed by which docs are dealt.
-        tagger: called with the name of a fold and the docs of the others; returns a trained
-            pipeline.
-        tell: called with a line about each fold that is done.
-
-    Raises:
-        InputError: as `deal` and `retag`.
+    `tagger` is called with the name of a fold and the docs of the others, and returns a trained
+    pipeline. `tell` is called with a line about each fold that is done.
     """
     documents = [doc.user_data.get("document", i) for i, doc in enumerate(docs)]
     dealt = deal(documents, folds, seed)
@@ -169,11 +148,7 @@ def jackknife(
 
 
 def retag(nlp: Language, docs: Sequence[Doc]) -> Tagged:
-    """Replace the tags of docs by those that a pipeline predicts.
-
-    Raises:
-        InputError: if the pipeline predicts no tags.
-    """
+    """Replace the tags of docs by those that a pipeline predicts."""
     same = tokens = 0
     for doc, tags in zip(docs, list(predict_tags(nlp, docs))):
         same += sum(token.tag_ == tag for token, tag in zip(doc, tags))
@@ -186,9 +161,6 @@ def predict_tags(nlp: Language, docs: Sequence[Doc]) -> Iterator[list[str]]:
     """Yield the tags that a pipeline predicts for the words and sentences of each doc.
 
     The docs of a document go through the pipeline together.
-
-    Raises:
-        InputError: if the pipeline predicts none.
     """
     bare = (unannotated(doc, nlp.vocab, document=True) for doc in docs)
     for batch in document_batches(bare, nlp.batch_size):
@@ -206,17 +178,8 @@ def train_tagger(
 ) -> Language:
     """Train a config on docs, or load the pipeline of that training if it is finished.
 
-    A training that was killed continues from its last checkpoint.
-
-    Args:
-        path: the file of the config, for errors.
-        config: the config; its development data is that of all folds.
-        docs: the docs to learn from.
-        folder: the folder for the docs and the pipeline.
-        gpu_id: the number of the GPU; -1 for the CPU.
-
-    Raises:
-        InputError: as `initialize` and `train`, and if the pipeline predicts no tags.
+    A training that was killed continues from its last checkpoint. `path` is the file of the config,
+    for errors; its development data is that of all folds.
     """
     corpus = folder / "train.spacy"
     write_docbin(docs, corpus)
@@ -239,11 +202,7 @@ def without_label_check(config: Config) -> Config:
 
 
 def read_tagged(path: Path) -> list[Doc]:
-    """Read the docs of a `.spacy` file whose parts of speech will be replaced.
-
-    Raises:
-        InputError: if the file cannot be read, or a doc has no parts of speech.
-    """
+    """Read the docs of a `.spacy` file whose parts of speech will be replaced."""
     docs = read_docbin(path, Vocab())
     for number, doc in enumerate(docs, 1):
         if len(doc) and not doc.has_annotation("TAG"):

@@ -31,21 +31,13 @@ _LACKING = "Component '{}' has no trained SelfAttentiveBiLSTM.v1 of its own"
 
 
 def blocks(pipe: TrainablePipe) -> tuple[str, ...]:
-    """List the blocks of a component's encoder that can be replaced with zeros: "H", "C1", …, "Cm".
-
-    Raises:
-        InputError: if it holds no SelfAttentiveBiLSTM.v1 of its own.
-    """
+    """List the blocks of a component's encoder that can be zeroed: "H", "C1", …, "Cm"."""
     return tuple(_module(pipe).blocks)
 
 
 @contextmanager
 def zeroed(pipe: TrainablePipe, names: Iterable[str]) -> Iterator[None]:
-    """Replace blocks of the encoder's output with zeros within the context.
-
-    Raises:
-        InputError: if a name is not among `blocks`, or if there are no blocks.
-    """
+    """Replace blocks of the encoder's output with zeros within the context."""
     module = _module(pipe)
     silent = frozenset(names)
     if unknown := sorted(silent - module.blocks.keys()):
@@ -100,11 +92,7 @@ def recalls(
 
 
 def check_encoder(nlp: Language, name: str) -> None:
-    """Check that a component of a pipeline holds an encoder whose blocks can be replaced.
-
-    Raises:
-        InputError: if it does not.
-    """
+    """Raise an InputError if a component holds no encoder whose blocks can be replaced."""
     pipes = {key: pipe for key, pipe in nlp.pipeline if isinstance(pipe, TrainablePipe)}
     holders = {key: pipe for key, pipe in pipes.items() if _encoder(pipe) is not None}
     if name in holders:

@@ -45,11 +45,7 @@ class Analysis:
     """Lines to print."""
 
     def write(self, output: Path) -> list[Path]:
-        """Write OUTPUT.json, OUTPUT.png and OUTPUT.svg, the pictures first.
-
-        Raises:
-            InputError: if a file cannot be written.
-        """
+        """Write OUTPUT.json, OUTPUT.png and OUTPUT.svg, the pictures first."""
         record = {"format": 1, "analysis": self.name, **provenance(self.data)}
         paths = [output.with_name(f"{output.name}{end}") for end in (".json", ".png", ".svg")]
         for path in paths[1:]:
@@ -82,9 +78,6 @@ def lengths(
         models: {name: folder or package of a pipeline}.
         edges: the least tokens of each bin but the first; None for `EDGES`.
         score: the score; None for the first that the first pipeline has.
-
-    Raises:
-        InputError: if the edges do not rise, or a pipeline or the data have no such score.
     """
     edges = [*(edges or EDGES)]
     if edges != sorted({*edges}) or edges[0] < 2:
@@ -119,11 +112,7 @@ def lengths(
 
 
 def convergence(logs: Mapping[str, str]) -> Analysis:
-    """Analyse the development scores in {name: log of a training}; see `convergence`.
-
-    Raises:
-        InputError: if a log has no evaluation.
-    """
+    """Analyse the development scores in {name: log of a training}; see `convergence`."""
     figures, lines = {}, []
     for name, path in logs.items():
         figures[name] = each = curve(read_log(Path(path)))
@@ -136,11 +125,7 @@ def convergence(logs: Mapping[str, str]) -> Analysis:
 
 
 def blocks(model: str, data: Path, pipe: str | None) -> Analysis:
-    """Analyse the recalls of a labeler without states or heads; see `ablation.recalls`.
-
-    Raises:
-        InputError: if there is no such component, or the data do not fit it.
-    """
+    """Analyse the recalls of a labeler without states or heads; see `ablation.recalls`."""
     nlp = load_pipeline(model)
     labelers = {name: each for name, each in nlp.pipeline if isinstance(each, ChainLabeler)}
     if not labelers or (pipe is not None and pipe not in labelers):

@@ -14,12 +14,10 @@ SHARES = (0.9, 0.95, 0.99)
 def epochs(evaluations: Sequence[tuple[int, int]]) -> list[float]:
     """Estimate the epochs of evaluations; one within an epoch has a fraction of it.
 
-    A log does not have the number of steps in an epoch. Step s of epoch e bounds it: it is at least
-    (s + 1) / (e + 1) and at most s / e. Where evaluations fall on ends of epochs it is the upper
-    bound, else the middle of both. A training that never left epoch 0 stays below 1.
-
-    Args:
-        evaluations: the epoch, counted from 0, and the step of each evaluation.
+    An evaluation is the epoch, counted from 0, and the step. A log does not have the number of
+    steps in an epoch. Step s of epoch e bounds it: it is at least (s + 1) / (e + 1) and at most s /
+    e. Where evaluations fall on ends of epochs it is the upper bound, else the middle of both. A
+    training that never left epoch 0 stays below 1.
     """
     size = _steps_of_an_epoch(evaluations) if evaluations else 1.0
     return [step / size for _, step in evaluations]
@@ -66,11 +64,7 @@ def convergence(log: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def draw_convergence(trainings: Mapping[str, Mapping[str, Any]]) -> "Figure":
-    """Draw the `convergence` of trainings against epochs; a dot marks 99% of the best score.
-
-    Raises:
-        InputError: if matplotlib is not installed.
-    """
+    """Draw the `convergence` of trainings against epochs; a dot marks 99% of the best score."""
     figure = new_figure(7.0, 4.2)
     axes, lines = figure.subplots(), []
     for each, colour in zip(trainings.values(), colours(len(trainings))):

@@ -73,11 +73,7 @@ def counts_by_length(
 
 
 def draw_lengths(models: Mapping[str, Sequence[Bin]], score: str) -> "Figure":
-    """Draw the score of each model by length, over the number of sentences (Wei2020 Fig. 4).
-
-    Raises:
-        InputError: if matplotlib is not installed.
-    """
+    """Draw the score of each model by length, over the number of sentences (Wei2020 Fig. 4)."""
     figure = new_figure(6.5, 4.6)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[4, 1])
     lines = []

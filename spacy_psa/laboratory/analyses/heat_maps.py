@@ -26,16 +26,8 @@ MOST = 80
 def attention_figures(view: View, word: str | None = None) -> dict[str, Any]:
     """The attention over a sentence as plain numbers.
 
-    Args:
-        view: the sentence and its layers.
-        word: selects the row of this word, at its first occurrence; None for all rows.
-
-    Returns:
-        `words`; `word`, the place of the word or None; and `layers`, for each layer the heads, each
-        (n, n), or (n) of the word: how much a token attends to each token.
-
-    Raises:
-        InputError: if the sentence does not have the word.
+    `words`; `word`, the place of the word at its first occurrence or None; and `layers`, for each
+    layer the heads, each (n, n), or (n) of the word: how much a token attends to each token.
     """
     words = [token.text for token in view.sentence]
     if word is not None and word not in words:
@@ -49,14 +41,7 @@ def attention_figures(view: View, word: str | None = None) -> dict[str, Any]:
 
 
 def gate_figures(view: View) -> dict[str, Any]:
-    """The mean gate of each token and layer, λ1 and λ2 of Wei2020 Table 13.
-
-    Returns:
-        `words`, and `layers`: for each layer the mean over its features for each token.
-
-    Raises:
-        InputError: if the encoder has no gates.
-    """
+    """The `words` and, as `layers`, the mean gates of each (λ1 and λ2 of Wei2020 Table 13)."""
     gates = [layer.gate for layer in view.layers if layer.gate is not None]
     if not gates:
         raise InputError(
@@ -70,9 +55,6 @@ def draw_attention(figures: Mapping[str, Any]) -> "Figure":
     """Draw `attention_figures`: a row of heat maps for each layer, one for each head.
 
     Of a single word there is one heat map for each layer, with a row for each head.
-
-    Raises:
-        InputError: if matplotlib is not installed, or the sentence is too long to be drawn.
     """
     words, layers = figures["words"], figures["layers"]
     _check_length(words)
@@ -108,11 +90,7 @@ def draw_attention(figures: Mapping[str, Any]) -> "Figure":
 
 
 def draw_gates(figures: Mapping[str, Any]) -> "Figure":
-    """Draw `gate_figures`: a bar for each token and layer.
-
-    Raises:
-        InputError: if matplotlib is not installed, or the sentence is too long to be drawn.
-    """
+    """Draw `gate_figures`: a bar for each token and layer."""
     words, layers = figures["words"], figures["layers"]
     _check_length(words)
     figure = new_figure(max(4.0, 0.55 * len(words) + 1.0), 3.4)
@@ -132,11 +110,7 @@ def draw_gates(figures: Mapping[str, Any]) -> "Figure":
 def draw_recalls(tables: Mapping[str, Mapping[str, Mapping[str, Recall]]]) -> "Figure":
     """Draw how recalls change if parts of the encoder are replaced with zeros (Li2019 Tabs. 3, 4).
 
-    Args:
-        tables: `ablation.recalls` for each kind of classes. The first setup is the whole model.
-
-    Raises:
-        InputError: if matplotlib is not installed.
+    `tables` are `ablation.recalls` for each kind of classes. The first setup is the whole model.
     """
     sizes = [len(next(iter(table.values()))) for table in tables.values()]
     columns = max(len(table) for table in tables.values())

@@ -51,11 +51,7 @@ class Row(NamedTuple):
 def encoder(nlp: Language, parser: ConstituencyParser | None = None) -> FactoredTransformer:
     """Find the trained FactoredTransformer.v1 of a parser, or of the component it listens to.
 
-    Args:
-        parser: the parser; None for the first one of the pipeline.
-
-    Raises:
-        InputError: if there is no parser, or it has another encoder.
+    The parser is by default the first one of the pipeline.
     """
     parser = parser or _first_parser(nlp)
     above = {upstream_name(node) for node in listeners(parser.model)}
@@ -80,12 +76,7 @@ def _first_parser(nlp: Language) -> ConstituencyParser:
 
 @contextmanager
 def limited(module: FactoredTransformer, setup: Setup) -> Iterator[None]:
-    """Limit the attention of an encoder within the context, and lift its other limits.
-
-    Raises:
-        InputError: if a layer does not exist, if the window is below 1, or if the encoder does
-            not keep content and position apart and one of them is to be left out.
-    """
+    """Limit the attention of an encoder within the context, and lift its other limits."""
     content, position = set(setup.disable_content), set(setup.disable_position)
     if (content or position) and not module.factored:
         raise InputError("content and position can be left out only if factored = true")
@@ -176,9 +167,6 @@ def draw(rows: Iterable[Row]) -> "Figure":
     """Draw F1 by the layers that lack content or position, and by the window.
 
     A dashed line is the parser without limits.
-
-    Raises:
-        InputError: if matplotlib is not installed.
     """
     f1 = _percent(rows)
     figure = new_figure(9.0, 4.0)

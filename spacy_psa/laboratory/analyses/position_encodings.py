@@ -41,16 +41,10 @@ def products(width: int, distance: int, place: int = 0, weight: torch.Tensor | N
 def compare_encodings(
     widths: Sequence[int], distance: int, draws: int = 2, seed: int = 0
 ) -> dict[str, Any]:
-    """Compute the curves of Yan2019 Figs. 3 and 4.
+    """Compute the curves of Yan2019 Figs. 3 and 4, up to the distance k.
 
-    Args:
-        widths: the widths d of Fig. 3; Fig. 4 has the first.
-        distance: the largest distance k.
-        draws: the number of random projections of Fig. 4, of normal numbers / √d.
-        seed: the seed of the draws.
-
-    Returns:
-        `distances`; `plain`, the products by width; and `projected`, those of each draw.
+    Fig. 4 has the first of the widths d, and `draws` random projections of normal numbers / √d. The
+    result has `distances`; `plain`, the products by width; and `projected`, those of each draw.
     """
     check_sizes(draws=draws, least=0)
     check_sizes(width=min(widths))
@@ -65,11 +59,7 @@ def compare_encodings(
 
 
 def draw_encodings(curves: dict[str, Any]) -> "Figure":
-    """Draw the curves of `compare_encodings`, Fig. 3 above and Fig. 4 below.
-
-    Raises:
-        InputError: if matplotlib is not installed.
-    """
+    """Draw the curves of `compare_encodings`, Fig. 3 above and Fig. 4 below."""
     figure = new_figure(6.5, 5.6)
     above, below = figure.subplots(2, 1, sharex=True)
     for (width, values), colour in zip(curves["plain"].items(), colours(len(curves["plain"]))):

@@ -37,14 +37,7 @@ def run_job(folder: Path, gpu_id: int = -1, save_every: int = 0) -> Record:
 
     Args:
         folder: the folder of the run, with its config and its record.
-        gpu_id: the number of the GPU; -1 for the CPU.
         save_every: steps between further checkpoints than those at evaluations; 0 for none.
-
-    Returns:
-        The record that was written.
-
-    Raises:
-        InputError: if the record cannot be read or written.
     """
     from spacy_psa.scoring.provenance import machine, versions
 
@@ -110,15 +103,7 @@ def _dev_corpus(nlp: "Language") -> dict[str, Any]:
 
 
 def score(nlp: "Language", corpus: dict[str, Any]) -> Scored:
-    """Score a pipeline on a corpus.
-
-    Args:
-        nlp: the pipeline.
-        corpus: the block of a config that makes its reader.
-
-    Raises:
-        InputError: if there is no document in it.
-    """
+    """Score a pipeline on a corpus, which is the block of a config that makes its reader."""
     from spacy.scorer import Scorer
     from spacy.util import registry
 

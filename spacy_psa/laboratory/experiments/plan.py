@@ -72,15 +72,7 @@ class Plan:
 
 
 def read_toml(path: Path, kind: str, examples: str) -> dict[str, Any]:
-    """Read a TOML file.
-
-    Args:
-        kind: the kind of file, for errors, such as "search space".
-        examples: the folder with some that are right, for errors.
-
-    Raises:
-        InputError: if there is no such file, or it is not TOML.
-    """
+    """Read a TOML file; its `kind` ("search space") and a folder of `examples` are for errors."""
     with naming_file(path, examples):
         try:
             return tomllib.loads(path.read_text(encoding="utf8"))
@@ -90,11 +82,7 @@ def read_toml(path: Path, kind: str, examples: str) -> dict[str, Any]:
 
 @contextmanager
 def naming_file(path: Path, examples: str) -> Iterator[None]:
-    """Name the TOML file in errors about its text or its content; see `read_toml`.
-
-    Raises:
-        InputError: if it is not TOML, nested too deeply, or has a number of too many digits.
-    """
+    """Name the TOML file in errors about its text or its content; see `read_toml`."""
     try:
         yield
     except InputError:
@@ -108,12 +96,7 @@ def naming_file(path: Path, examples: str) -> Iterator[None]:
 
 
 def read_plan(path: Path) -> Plan:
-    """Read a plan; the configs and corpora that it names are not read, and need not exist.
-
-    Raises:
-        InputError: if it is not TOML, has no run, a key that is not known or a value of the wrong
-            kind, a seed twice, or two runs of one name.
-    """
+    """Read a plan; the configs and corpora that it names are not read, and need not exist."""
     content = read_toml(path, "plan", EXAMPLES)
     with naming_file(path, EXAMPLES):
         return Plan(path.stem, _runs_of(content, path), path)

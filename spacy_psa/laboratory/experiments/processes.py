@@ -45,10 +45,6 @@ def make_engine(
         address: the address of a Ray cluster; see `ray_cluster`.
         options: the arguments of the module after the folder.
         module: the module that each process runs, with the folder as its first argument.
-
-    Raises:
-        InputError: if the options do not fit each other, nothing answers at the address, or Ray is
-            not installed.
     """
     if jobs == 0 or jobs < -1:
         raise InputError(f"--jobs {jobs}: set a number of trainings, or -1 for one per core")
@@ -144,11 +140,7 @@ def start(
 ) -> "subprocess.Popen":
     """Start a process; if it calls `end_with_starter`, it ends when this one ends.
 
-    Args:
-        folder: the folder of the process, which also gets its output.
-        options: the arguments of the module after the folder.
-        place: the folder in which it works; None for that of this process.
-        module: the module that it runs, with the folder as its first argument.
+    Its `folder` also gets its output, and it works in `place`; None for the folder of this process.
     """
     with open((place or Path()) / folder / OUTPUT, "ab") as output:
         return subprocess.Popen(

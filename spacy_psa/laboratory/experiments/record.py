@@ -141,11 +141,7 @@ class Record(BaseModel):
 
 
 def read_record(path: Path) -> Record:
-    """Read a record.
-
-    Raises:
-        InputError: if the file is missing, or not in the format of this version.
-    """
+    """Read a record."""
     try:
         content = json.loads(path.read_text(encoding="utf8"))
     except OSError as error:
@@ -168,11 +164,7 @@ def read_record(path: Path) -> Record:
 
 
 def write_record(record: Record, path: Path) -> None:
-    """Write a record, with one line for each key; it appears whole or not at all.
-
-    Raises:
-        InputError: if it cannot be written.
-    """
+    """Write a record, with one line for each key; it appears whole or not at all."""
     content = record.model_dump(mode="json")
     lines = (
         f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}"
@@ -185,12 +177,9 @@ def write_record(record: Record, path: Path) -> None:
 def find_records(folders: Sequence[Path]) -> list[Record]:
     """Read all records below some folders, sorted by plan, run and seed.
 
-    Numbers in the name of a run are sorted by their value: window=2 comes before window=10.
-
-    Raises:
-        InputError: if a folder is missing or has no record; if two records are of one run and seed;
-            or if the trainings of a run differ in more than the seed, as after a change of the
-            plan.
+    Numbers in the name of a run are sorted by their value: window=2 comes before window=10. Two
+    records of one run and seed are an error, and trainings of a run that differ in more than the
+    seed, as after a change of the plan.
     """
     paths_by_key: dict[tuple[str, str, int], Path] = {}
     records, runs = [], dict[tuple[str, str], tuple[Record, Path]]()

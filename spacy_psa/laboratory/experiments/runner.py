@@ -133,13 +133,7 @@ class Job:
 def make_jobs(plan: Plan, out: Path) -> list[Job]:
     """Make the config and the record of each training of a plan; nothing is written.
 
-    Args:
-        plan: the plan.
-        out: the folder of all results.
-
-    Raises:
-        InputError: if a config cannot be made, a setting has a value of the wrong kind, a corpus is
-            not there, or a folder has the result of another plan.
+    `out` is the folder of all results.
     """
     if out.exists() and not out.is_dir():
         raise InputError(f"{out}: is a file; name a folder")
@@ -172,14 +166,10 @@ def run_plan(
     """Train what is not done, and return the number of trainings that failed.
 
     Args:
-        plan: the plan.
         out: the folder for all results.
         engine: runs the processes.
         tell: prints a line.
         watch: shows the progress of jobs; it yields a function of the records that have ended.
-
-    Raises:
-        InputError: as `make_jobs` and `run_jobs`.
     """
     jobs = make_jobs(plan, out)
     for job in jobs:
@@ -203,9 +193,6 @@ def run_jobs(jobs: Sequence[Job], engine: Engine, out: Path) -> Generator[list[R
 
     A run that fails or is killed is recorded as failed. Close the iterator to end all runs; the
     next time they continue from their checkpoints.
-
-    Raises:
-        InputError: if a folder cannot be written, or another process runs a plan in `out`.
     """
     wanted = [job for job in jobs if not job.done]
     with locked(out):

@@ -109,11 +109,7 @@ def unfinished(runs: Runs) -> list[str]:
 
 
 def comparison(runs: Runs, first: str, second: str, resamples: int = RESAMPLES) -> str:
-    """Describe how large and how sure the difference of two runs is, in favour of the first.
-
-    Raises:
-        InputError: if there is no such run, or the two were not scored on the same data.
-    """
+    """Describe how large and how sure the difference of two runs is, in favour of the first."""
     for name in (first, second):
         if name not in runs:
             raise InputError(
@@ -225,10 +221,6 @@ def draw(runs: Mapping[str, Sequence[Record]], path: Path) -> None:
     """Draw the mean development score of each run, the spread over seeds, and each seed.
 
     The ending of the path names the format.
-
-    Raises:
-        InputError: if there is no finished training, matplotlib is not installed, or the picture
-            cannot be written.
     """
     known = {
         name: [curve(record.evaluations) for record in records if record.evaluations]

@@ -112,16 +112,8 @@ def folded(profile: Profile) -> str:
 def write_profiles(model: str, plan: Plan, output: Path) -> tuple[str, list[str]]:
     """Profile the annotation and, with training data, the training of a pipeline.
 
-    Args:
-        model: the folder or package of the pipeline, or a training config.
-        plan: the settings.
-        output: the path of the files, without their endings.
-
-    Returns:
-        Tables in Markdown, and the names of the files.
-
-    Raises:
-        InputError: if the pipeline or the data cannot be opened, or a file cannot be written.
+    The model is the folder or package of the pipeline, or a training config. `output` is the path
+    of the files, without their endings. Returns tables in Markdown, and the names of the files.
     """
     pin_threads(plan.threads)
     sentences = read_words(plan.data, plan.words)

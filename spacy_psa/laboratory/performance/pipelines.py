@@ -23,16 +23,9 @@ Sentences = list[list[str]]
 
 
 def read_words(path: Path, words: int) -> Sentences:
-    """Read the words of the docs of a `.spacy` file, again from the start if they are too few.
+    """Read `words` words of the docs of a `.spacy` file, again from the start if they are too few.
 
-    Args:
-        words: the number of words.
-
-    Returns:
-        The words of each doc; the last doc may be cut.
-
-    Raises:
-        InputError: if the file is not a `.spacy` file or has no words.
+    The words are by doc; the last doc may be cut.
     """
     docs = read_docbin(path, Vocab())
     known: Sentences = [[token.text for token in doc] for doc in docs if len(doc)]
@@ -49,15 +42,9 @@ def read_words(path: Path, words: int) -> Sentences:
 
 
 def open_pipeline(path: str, train: Path | None, vectors: str | None) -> Language:
-    """Open a trained pipeline, or make one with random weights from a training config.
+    """Open a trained pipeline, or make one with random weights from a training config (`.cfg`).
 
-    Args:
-        path: the folder or package of a pipeline, or a config (`.cfg`).
-        train: the training data that a config is initialized with.
-        vectors: the pipeline with the word vectors that a config is initialized with.
-
-    Raises:
-        InputError: if there is no such pipeline or config, or no training data for a config.
+    The config is initialized with the training data, and with the word vectors of a pipeline.
     """
     if not path.endswith(".cfg"):
         return load_pipeline(path)
@@ -69,11 +56,7 @@ def open_pipeline(path: str, train: Path | None, vectors: str | None) -> Languag
 def open_pipelines(
     paths: Mapping[str, str], train: Path | None, vectors: str | None
 ) -> dict[str, Language]:
-    """Open pipelines by their names, as `open_pipeline` does.
-
-    Raises:
-        InputError: as of `open_pipeline`; for a config that is missing, before the first is opened.
-    """
+    """Open pipelines by their names, as `open_pipeline`; first, all configs are looked for."""
     for path in paths.values():
         if path.endswith(".cfg"):
             _check_config(path, train)
@@ -88,15 +71,10 @@ def _check_config(path: str, train: Path | None) -> None:
 
 
 class Annotation:
-    """Annotates the same words in each run.
+    """Annotates the same words in each run, given as the words of each doc.
 
-    The docs are made before the clock starts, and `batch_size` is the pipeline's own. Caches of
-    the run before are dropped.
-
-    Args:
-        name: the name of the row.
-        nlp: the pipeline.
-        sentences: the words of each doc.
+    The docs are made before the clock starts, and `batch_size` is the pipeline's own. Caches of the
+    run before are dropped.
     """
 
     def __init__(self, name: str, nlp: Language, sentences: Sentences):
@@ -128,14 +106,8 @@ class Annotation:
 class Training:
     """Makes the same training steps in each run, in the same way as `spacy train`.
 
-    The weights are not reset between runs.
-
-    Args:
-        name: the name of the row.
-        nlp: the pipeline.
-        train: the `.spacy` file with the training docs; the steps begin at its start.
-        steps: the number of batches in a run.
-        batch: the number of docs in a batch.
+    The weights are not reset between runs. A run has `steps` batches of `batch` docs, from the
+    start of the `.spacy` file `train`.
     """
 
     def __init__(self, name: str, nlp: Language, train: Path, steps: int, batch: int = 10):
@@ -189,11 +161,7 @@ def of_length(sentences: Sentences, length: int, words: int) -> Sentences:
 
 
 def named_rows(models: Sequence[str]) -> dict[str, str]:
-    """The paths by name, from arguments [NAME=]PATH; without a name, the path is the name.
-
-    Raises:
-        InputError: if two rows have the same name.
-    """
+    """The paths by name, from arguments [NAME=]PATH; without a name, the path is the name."""
     rows: dict[str, str] = {}
     for argument in models:
         name, equals, path = argument.partition("=")

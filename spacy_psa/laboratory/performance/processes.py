@@ -35,13 +35,9 @@ class Loading:
 
 
 def measure_memory(path: str, data: Path, words: int, long: bool = False) -> dict[str, Any]:
-    """Measure the memory of a new process that annotates text.
+    """Measure the memory of a new process that annotates some words of a `.spacy` file.
 
-    Args:
-        path: the folder or package of the pipeline.
-        data: the `.spacy` file with the words.
-        words: the number of words to annotate.
-        long: whether the words are one doc without sentence boundaries.
+    With `long`, the words are one doc without sentence boundaries.
 
     Returns:
         `words`; `seconds`; `loaded_bytes`, the peak memory after the pipeline is opened and has
@@ -51,11 +47,7 @@ def measure_memory(path: str, data: Path, words: int, long: bool = False) -> dic
 
 
 def elsewhere(*arguments: str) -> dict[str, Any]:
-    """Run this module with these arguments in a new process, and read the JSON object it prints.
-
-    Raises:
-        InputError: if the process fails.
-    """
+    """Run this module with these arguments in a new process, and read the JSON object it prints."""
     command = child_command("spacy_psa.laboratory.performance.processes", *arguments)
     done = subprocess.run(command, env=child_environment(), capture_output=True, text=True)
     if done.returncode:

@@ -71,11 +71,9 @@ class Profile(NamedTuple):
 
 
 def profile_annotation(nlp: Language, sentences: Sentences, repeats: int) -> Profile:
-    """Profile the annotation of words, as `Annotation` does it.
+    """Profile the annotation of the words of docs, as `Annotation` does it.
 
-    Args:
-        sentences: the words of each doc.
-        repeats: the number of runs that count, after a first one that does not.
+    `repeats` is the number of runs that count, after a first one that does not.
     """
     row = Annotation("", nlp, sentences)
     words = repeats * sum(map(len, sentences))
@@ -83,12 +81,7 @@ def profile_annotation(nlp: Language, sentences: Sentences, repeats: int) -> Pro
 
 
 def profile_training(nlp: Language, train: Path, steps: int, batch: int, repeats: int) -> Profile:
-    """Profile the steps of `Training`, which change the weights.
-
-    Args:
-        nlp, train, steps, batch: as in `Training`.
-        repeats: as in `profile_annotation`.
-    """
+    """Profile the steps of `Training`, which change the weights, as `profile_annotation` does."""
     row = Training("", nlp, train, steps, batch)
     return Profile(repeats * steps, "step", _sample(nlp, row.batches, row.make_steps, repeats))
 
@@ -116,14 +109,8 @@ def sampled(read: Callable[[FrameType | None], Key]) -> Iterator[Counter[Key]]:
     the end of a call into C, so a long matrix product counts in full, and for the function that
     called it. The time of the samples themselves does not count.
 
-    Args:
-        read: called with the frame that runs; returns the key for which its time counts.
-
-    Yields:
-        {key: seconds of processor time}, which is complete after the block.
-
-    Raises:
-        InputError: outside of the main thread, and on a system without such timers (Windows).
+    `read` is called with the frame that runs; it returns the key for which its time counts. Yields
+    {key: seconds of processor time}, which is complete after the block. Windows has no such timers.
     """
     if not hasattr(signal, "setitimer"):
         raise InputError("a profile needs the timers of Linux or macOS: use one of these systems")

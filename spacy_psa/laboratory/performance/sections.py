@@ -51,11 +51,7 @@ Tell = Callable[[str, int], None]
 
 
 def timed(rows: Sequence[Row], repeats: int, tell: Tell | None = None) -> dict[str, Any]:
-    """Time rows in turn; see `alternate`.
-
-    Returns:
-        {name: summary}.
-    """
+    """Time rows in turn, see `alternate`, as {name: summary}."""
     return {name: summary(timings) for name, timings in alternate(rows, repeats, tell).items()}
 
 
@@ -67,13 +63,9 @@ def loading(paths: Mapping[str, str], repeats: int, tell: Tell | None = None) ->
 def memory(
     paths: Mapping[str, str], data: Path, words: Sequence[int], long: Sequence[int]
 ) -> dict[str, Any]:
-    """Measure the peak memory of pipelines.
+    """Measure the peak memory of pipelines, {name: folder or package}.
 
-    Args:
-        paths: {name: folder or package of a pipeline}.
-        data: the `.spacy` file with the words.
-        words: the number of words of each stream of docs.
-        long: the number of words of each single doc.
+    `words` are the numbers of words of each stream of docs, and `long` those of each single doc.
     """
     return {
         "rows": {
@@ -181,19 +173,13 @@ class Plan:
 def measure(
     paths: Mapping[str, str], wanted: Sequence[str], plan: Plan, tell: Tell | None = None
 ) -> dict[str, Any]:
-    """Measure sections of pipelines, side by side.
+    """Measure sections of pipelines, side by side, and return the object for the JSON file.
 
     Args:
         paths: {name: folder or package of a pipeline, or training config}.
         wanted: the names of the sections; empty for annotation, loading and, with data, training.
         plan: the settings.
         tell: called before each run.
-
-    Returns:
-        The object for the JSON file.
-
-    Raises:
-        InputError: if a pipeline or the data cannot be opened, or training data is missing.
     """
     train, repeats = plan.train, plan.repeats
     wanted = wanted or ["annotation", "loading", *(["training"] if train else [])]
@@ -231,11 +217,7 @@ def record(
 ) -> dict[str, Any]:
     """Make the object for the JSON file: the sections and their provenance, see the module.
 
-    Args:
-        command_line: the command line, which has the `settings`.
-        rows: {name: path of the pipeline}.
-        data: the data files.
-        sections: {name of the section: section}.
+    The command line has the `settings`, and `rows` are {name: path of the pipeline}.
     """
     made = {**provenance(data), "command": command_line}
     return {"format": 1, "settings": dict(settings), "rows": dict(rows), **sections, **made}

@@ -24,11 +24,7 @@ def markdown(record: dict[str, Any]) -> str:
 
 
 def write(record: dict[str, Any], output: Path) -> str:
-    """Write OUTPUT.json, OUTPUT.md and OUTPUT.png, and return the tables.
-
-    Raises:
-        InputError: if a file cannot be written.
-    """
+    """Write OUTPUT.json, OUTPUT.md and OUTPUT.png, and return the tables."""
     tables = markdown(record)
     write_json(output.with_name(f"{output.name}.json"), record, indent=1)
     write_text(output.with_name(f"{output.name}.md"), tables)

@@ -45,13 +45,7 @@ def alternate(
 ) -> dict[str, list[Timing]]:
     """Time rows in turn; every second round in the opposite order. A first round does not count.
 
-    Args:
-        rows: the rows.
-        repeats: the number of rounds that count.
-        tell: called with the name of the row and the number of the round before each run.
-
-    Returns:
-        {name: timings of the row}.
+    Before each run, `tell` is called with the name of the row and the number of the round.
     """
     timings: dict[str, list[Timing]] = {row.name: [] for row in rows}
     for number in range(repeats + 1):
@@ -67,9 +61,8 @@ def alternate(
 def summary(timings: Sequence[Timing]) -> dict[str, Any]:
     """Summarize the runs of a row for a JSON file.
 
-    Returns:
-        `runs`, with `amount`, `seconds` and `cpu_seconds` of each run; and the rates `per_second`,
-        in wall-clock time, and `per_cpu_second`, in processor time, each a `spread`.
+    `runs` has `amount`, `seconds` and `cpu_seconds` of each run. The rates are `per_second`, in
+    wall-clock time, and `per_cpu_second`, in processor time, each a `spread`.
     """
     return {
         "per_second": spread([t.amount / t.seconds for t in timings]),

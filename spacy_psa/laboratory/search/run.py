@@ -66,9 +66,6 @@ def search(
         address: the address of a Ray cluster.
         advance: called with the number of trials that have ended.
         watch: called after each evaluation of a training in this process.
-
-    Raises:
-        InputError: if the settings do not fit each other, or no training can be completed.
     """
     output, several = Path(plan.output), ray or jobs != 1
     if output.is_dir():

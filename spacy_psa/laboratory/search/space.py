@@ -38,12 +38,7 @@ ENTRY = {"type"}.union(*OPTIONS.values())
 
 
 def read_space(path: Path) -> Space:
-    """Read and check a search space.
-
-    Raises:
-        InputError: if the file is not TOML or has no setting; or if a setting has an unknown type,
-            lacks its bounds, or has bounds that contain no value.
-    """
+    """Read and check a search space."""
     content = read_toml(path, "search space", "configs/search")
     with naming_file(path, "configs/search"):
         space = dict(_entries(content, path))
@@ -57,11 +52,7 @@ def read_space(path: Path) -> Space:
 
 
 def check_names(space: Space, config: Mapping[str, Any], path: Path) -> None:
-    """Check that the config has every setting of a search space, whose file is at `path`.
-
-    Raises:
-        InputError: if the config does not have a setting, or has a section of its name.
-    """
+    """Check that the config has every setting of a search space, whose file is at `path`."""
     for name in space:
         at: Any = config
         for i, key in enumerate(name.split(".")):

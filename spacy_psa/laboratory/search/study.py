@@ -69,10 +69,6 @@ class Search:
             ended if its best score is below the median of the scores of the other trials at the
             same evaluation.
         use_gpu: the GPU to train on; -1 means the CPU.
-
-    Raises:
-        InputError: if the storage is not one of a search, or belongs to another config, space or
-            data.
     """
 
     def __init__(
@@ -129,19 +125,15 @@ class Search:
         return Config(self.config).merge(dot_to_dict(values))
 
     def step(self, watch: Report | None = None, limit: int | None = None) -> FrozenTrial | None:
-        """Train one more combination.
+        """Train one more combination, and return its trial.
+
+        It is None if the last one has been begun, by this process or another. An InputError means
+        that the combination cannot be trained and no other could be trained before. Later failures
+        only mark the trial as failed, with the reason in `user_attrs["error"]`.
 
         Args:
             watch: called after each evaluation.
             limit: the number of trials of all processes together; None for no limit.
-
-        Returns:
-            Its trial; None if the last one has been begun, by this process or another.
-
-        Raises:
-            InputError: if the combination cannot be trained and no other could be trained before.
-                Later failures only mark the trial as failed, with the reason in
-                `user_attrs["error"]`.
         """
         self._take_up()
         if limit is not None and self.begun >= limit:
@@ -300,10 +292,8 @@ def _fingerprint(config: Config, space: Space) -> str:
 def open_storage(place: str) -> BaseStorage:
     """Open the storage of a search; it is made if it does not exist.
 
-    Args:
-        place: the path of an SQLite file; or of a journal, whose name ends in `.journal`, for
-            processes that share a folder; or the URL of a database, such as
-            `postgresql://user@host/name`.
+    `place` is the path of an SQLite file; or of a journal, whose name ends in `.journal`, for
+    processes that share a folder; or the URL of a database, such as `postgresql://user@host/name`.
     """
     if "://" in place:
         return _database(place)
