@@ -48,12 +48,7 @@ class Beginning(BaseModel):
 
 
 def check_label(label: str, known: Sequence[str] = ()) -> str:
-    """Return a label without blanks around it.
-
-    Raises:
-        InputError: if it is empty or "O", has a comma or a line break, or differs from a known one
-            only in case.
-    """
+    """Return a label without blanks around it; it must differ from known ones in more than case."""
     label = label.strip()
     if not label or label == "O" or not label.isprintable() or "," in label or len(label) > 60:
         raise InputError(f"{label!r} cannot be a label: use a name such as PER")
@@ -64,11 +59,7 @@ def check_label(label: str, known: Sequence[str] = ()) -> str:
 
 
 def without_knowledge(begin: Beginning) -> Language:
-    """Make a pipeline that knows the labels, but whose predictions mean nothing.
-
-    Raises:
-        InputError: if there is no such language, or a label cannot be one.
-    """
+    """Make a pipeline that knows the labels, but whose predictions mean nothing."""
     labels: list[str] = []
     for label in begin.labels:
         labels.append(check_label(label, labels))
@@ -87,17 +78,8 @@ def first_model(
 ) -> tuple[Language, int]:
     """Make the pipeline of the config that `init config` chooses, with untrained weights.
 
-    Args:
-        begin: the task and settings of the model.
-        docs: the docs to learn from, which determine the vocabulary.
-        labels: all labels; some may not be in the docs yet.
-        gpu_id: the number of the GPU; -1 for the CPU.
-
-    Returns:
-        The pipeline, and the number of updates to train it.
-
-    Raises:
-        InputError: if no doc has a span, or as `make_config`.
+    The vocabulary is that of the docs to learn from, which may lack some of the labels. Returns the
+    pipeline, and the number of updates to train it.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "train.spacy"

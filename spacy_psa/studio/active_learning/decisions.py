@@ -32,12 +32,7 @@ class Decision(NamedTuple):
     def check(self, length: int, labels: Collection[str], tags: bool = False) -> None:
         """Check the bounds and the label of a decision about a text of `length` tokens.
 
-        Args:
-            tags: whether the labels are tags.
-
-        Raises:
-            InputError: if there is no such stretch, an accepted span has no label, a verdict that
-                is not about a span has one, there is no such label, or tags have no such decision.
+        `tags` tells whether the labels are tags.
         """
         if not 0 <= self.start < self.end <= length:
             raise InputError(
@@ -137,10 +132,8 @@ def agreement(annotators: Iterable[Decided]) -> tuple[Decided, list[Labelled]]:
 
     Tokens that one of them has left undecided contradict nothing. A span is contradicted by another
     over one of its tokens, by a token that is in no span, and by its rejection. Tokens of
-    contradicted spans are undecided.
-
-    Returns:
-        The decisions on which they agree, and the spans that one has accepted and another has not.
+    contradicted spans are undecided. Returns the decisions on which they agree, and the spans that
+    one has accepted and another has not.
     """
     annotators = list(annotators)
     spans = sorted({span for view in annotators for span in view.accepted})

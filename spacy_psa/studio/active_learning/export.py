@@ -78,9 +78,6 @@ def decided_texts(
 
     The decisions are those of an annotator, or those on which all agree. `counts` receives the
     disagreements.
-
-    Raises:
-        InputError: if nothing is decided, or not by this annotator.
     """
     component = _component(store)
     every = store.all_decided(component.name)
@@ -137,11 +134,7 @@ def _unwritten(item: DecidedText) -> int:
 
 
 def resolve_export_format(path: Path, wanted: ExportFormat) -> ExportFormat:
-    """Find the format of a file.
-
-    Raises:
-        InputError: if `wanted` is auto and the format does not follow from the name.
-    """
+    """Find the format of a file."""
     return format_of(path, wanted, SUFFIXES, "--format docbin, jsonl, label-studio or doccano")
 
 
@@ -156,10 +149,6 @@ def export(
     Label Studio and doccano have no form for what nobody has decided, so only texts that are
     decided completely are written for them, and the others are counted; as for a chunker, whose
     training reads no gaps, and for tags in JSON lines.
-
-    Raises:
-        InputError: if there is nothing to write, or the file cannot be written or is that of the
-            decisions.
     """
     if path.exists() and path.samefile(store.path):
         raise InputError(f"{path}: is the file of the decisions; use another name")

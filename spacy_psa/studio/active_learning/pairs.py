@@ -39,16 +39,10 @@ class PairAgreement(NamedTuple):
 
 
 def compare_annotators(decided: Mapping[int, Mapping[str, Decided]]) -> list[PairAgreement]:
-    """Compare each two annotators who have decided words of the same texts.
+    """Compare each two annotators who have decided words of the same texts, by name.
 
     A word of a text counts if both have decided it. Its label is that of its span, or "O". A span
-    counts if both have decided all of its words.
-
-    Args:
-        decided: the decisions of each annotator, by text and annotator.
-
-    Returns:
-        The pairs, by name.
+    counts if both have decided all of its words. The decisions are by text and annotator.
     """
     names = sorted({name for own in decided.values() for name in own})
     pairs = (_compare(decided, *pair) for pair in combinations(names, 2))

@@ -120,11 +120,7 @@ class AnnotationStore:
         return dict(self._rows("SELECT id, length FROM texts ORDER BY id"))
 
     def text(self, number: int) -> StoredText:
-        """Read a text.
-
-        Raises:
-            InputError: if there is none with this number.
-        """
+        """Read a text."""
         for text in self.texts([number]):
             return text
         raise InputError(f"{self.path}: has no text {number}: ask for another")

@@ -68,8 +68,7 @@ class Lesson(BaseModel):
 def run(lesson: Lesson, output: TextIO) -> Taught:
     """Teach a model, and save it if its score is not worse; write the lines of JSON to `output`.
 
-    Raises:
-        InputError: if something is wrong with the data or the folders. Then nothing changes.
+    If something is wrong with the data or the folders, nothing changes.
     """
 
     def write(**values: Any) -> None:

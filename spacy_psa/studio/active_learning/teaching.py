@@ -70,10 +70,6 @@ def teach(
         epochs: the most epochs.
         patience: epochs without a better score after which training ends.
         on_epoch: called after each epoch with its number, its score, and the score before all.
-
-    Raises:
-        InputError: if there is nothing to learn from or to measure by, a label is not known, the
-            loss is not a finite number, or another component listens to the same tok2vec.
     """
     if not decided:
         raise InputError("Teach has no decided text to learn from: decide about some first")

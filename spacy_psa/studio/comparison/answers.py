@@ -26,9 +26,6 @@ class Answers:
 
     The pipeline reads the corpus, which is at `path`, as its training read the development data,
     but always the words of the corpus; it runs up to the component.
-
-    Raises:
-        InputError: if the pipeline leaves out a part of the corpus, or changes its tokens.
     """
 
     def __init__(self, name: str, nlp: Language, component: Component, gold: Gold, path: Path):

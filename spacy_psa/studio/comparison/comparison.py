@@ -44,10 +44,6 @@ class Comparison:
             first that fits. The second has the one of this name, or its first for the same units.
         train: the training data, to distinguish words that were seen from others; None to leave
             this out.
-
-    Raises:
-        InputError: if there are not one or two pipelines, one has no such component or changes the
-            tokens, or a file is missing, broken or without gold units.
     """
 
     def __init__(

@@ -38,13 +38,10 @@ class Pair(NamedTuple):
 
 
 def match(gold: Sequence[Unit], predicted: Sequence[Unit]) -> list[Pair]:
-    """Match the gold and the predicted units of a sentence, one to one.
+    """Match the gold and the predicted units of a sentence, one to one, in the order of the text.
 
     Equal units first, then those of equal bounds, then those that overlap and have the same label,
     then others that overlap; of several, those that share the greatest part of their tokens.
-
-    Returns:
-        A pair for each unit, in the order of the text.
     """
     right = set(gold) & set(predicted)
     pairs = [Pair(unit, unit) for unit in right]
@@ -126,10 +123,9 @@ def _invented(models: Sequence[Sequence[Pair]]) -> Iterator[Case]:
 def confusion(pairs: Iterable[Pair], labels: Sequence[str]) -> dict[str, Any]:
     """Count the pairs of gold and predicted types.
 
-    Returns:
-        `rows`, for each gold type and then for no gold unit (invented), the numbers for each
-        predicted type and then for no predicted unit (missed); and `moved`, the numbers among them
-        whose bounds differ.
+    `rows` has, for each gold type and then for no gold unit (invented), the numbers for each
+    predicted type and then for no predicted unit (missed). `moved` has the numbers among them whose
+    bounds differ.
     """
     every: Counter[tuple[str, str]] = Counter()
     moved: Counter[tuple[str, str]] = Counter()

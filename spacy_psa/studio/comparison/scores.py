@@ -111,11 +111,7 @@ class Seen(NamedTuple):
 
 
 def read_seen(path: Path, units: Units) -> Seen:
-    """Read training data, a `.spacy` file or a folder of them.
-
-    Raises:
-        InputError: if there is no such file, it is not a `.spacy` file, or it has no word.
-    """
+    """Read training data, a `.spacy` file or a folder of them."""
     seen = Seen(set(), set())
     for doc in read_docbins(path, Vocab()):
         words = [token.text for token in doc]

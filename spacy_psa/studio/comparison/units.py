@@ -73,11 +73,7 @@ class Gold(NamedTuple):
 
 
 def read_gold(path: Path, units: Units) -> Gold:
-    """Read a corpus, a `.spacy` file or a folder of them.
-
-    Raises:
-        InputError: if there is no such file, it is not a `.spacy` file, or nothing is annotated.
-    """
+    """Read a corpus, a `.spacy` file or a folder of them."""
     words: list[str] = []
     spaces: list[str] = []
     sentences: list[tuple[int, int]] = []
@@ -110,14 +106,8 @@ def find_component(
 ) -> Component:
     """Find the component of a pipeline that is compared.
 
-    Args:
-        model: the name of the pipeline, for errors.
-        name: the name of the component; by default the first of this package, or else the first of
-            spaCy's. If `kind` is given, the component of this name need not be there.
-        kind: the kind of its units; None for any.
-
-    Raises:
-        InputError: if there is no such component, or it writes nothing that can be compared.
+    By default, this is the first of this package, or else the first of spaCy's. If the `kind` of
+    its units is given, the component of this name need not be there. `model` is for errors.
     """
     every = [Component(key, pipe, u) for key, pipe in nlp.pipeline if (u := _units(nlp, key, pipe))]
     fitting = [each for each in every if kind in (None, each.units.kind)]
