@@ -39,7 +39,7 @@ WITHOUT_EXAMPLE = {
     "spacy-psa.Pretrained.v1": "it needs the folder of an encoder",
     "spacy_psa.modules.pretrained.PretrainedEncoder": "it needs the folder of an encoder",
     "spacy_psa.modules.pretrained_files.PretrainedFiles": "the result of a function",
-    "spacy_psa.modules.windows.Windows": "the result of a function",
+    "spacy_psa.modules.pretrained.Windows": "the result of a function",
     "spacy_psa.structs.nested_f1.Choices": "the result of a function",
 }
 

@@ -40,9 +40,8 @@ from spacy_psa.laboratory.performance.processes import Loading
 from spacy_psa.laboratory.performance.sections import memory, record, timed
 from spacy_psa.laboratory.performance.timing import Row, Timing, pin_threads, stopwatch, summary
 from spacy_psa.loading import load_pipeline
-from spacy_psa.modules.pretrained import PretrainedEncoder
+from spacy_psa.modules.pretrained import PretrainedEncoder, groups
 from spacy_psa.modules.products import Precision, products
-from spacy_psa.modules.windows import groups
 from spacy_psa.scoring.provenance import command
 from spacy_psa.trained.quantization import quantize
 

@@ -36,6 +36,7 @@ from spacy_psa.architectures.distinct_words import (
     DIGITS,
     LOOKUP_NAMES,
     TABLE_NAMES,
+    Embedded,
     Embedder,
     WordCache,
     add_rows,
@@ -127,9 +128,7 @@ def char_concat(
     )
 
 
-def _embed_characters(
-    model: Model, docs: list[Doc], words: list[str], is_train: bool
-) -> tuple[Floats2d, Callable]:
+def _embed_characters(model: Model, docs: list[Doc], words: list[str], is_train: bool) -> Embedded:
     words = _cut(words, model.attrs["max_characters"])
     text, shim = _text(model, words), shim_of(model)
     if is_train:
@@ -138,9 +137,7 @@ def _embed_characters(
     return run_shim(shim, (_rows(shim, text, model.attrs["rows"]), lengths), is_train)
 
 
-def _embed_ngrams(
-    model: Model, docs: list[Doc], words: list[str], is_train: bool
-) -> tuple[Floats2d, Callable]:
+def _embed_ngrams(model: Model, docs: list[Doc], words: list[str], is_train: bool) -> Embedded:
     words = _cut(words, model.attrs["max_characters"])
     text, shim = "".join(words), shim_of(model)
     lengths = torch.tensor(list(map(len, words)))
@@ -148,9 +145,7 @@ def _embed_ngrams(
     return run_shim(shim, inputs, is_train)
 
 
-def _embed_ends(
-    model: Model, docs: list[Doc], words: list[str], is_train: bool
-) -> tuple[Floats2d, Callable]:
+def _embed_ends(model: Model, docs: list[Doc], words: list[str], is_train: bool) -> Embedded:
     n = model.attrs["letters"]
     words = _ends(model, words)
     text, shim = "".join(words), shim_of(model)

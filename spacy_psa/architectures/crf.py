@@ -34,8 +34,6 @@ def crf(
         potentials: "label_pair" has a weight vector for each pair of tags (Wei2020 Eq. 2).
             "transition" is the sum of an emission and a transition score, and is smaller for many
             tags. See `spacy_psa.modules.chain_potentials`.
-        precision: of the product of vectors and weights: "float32", "bfloat16", or "auto" for
-            bfloat16 if the processor has instructions for it.
 
     Returns:
         Model[List[Doc], List[Floats2d]] with an array (tokens, K * K) for each sentence; its nO
@@ -71,7 +69,6 @@ def softmax(tok2vec: Model[list[Doc], list[Floats2d]], precision: Precision = "f
 
     Args:
         tok2vec: as in `crf`.
-        precision: as in `crf`.
 
     Returns:
         Model[List[Doc], List[Floats2d]] with an array (tokens, K) for each sentence; its nO is K.

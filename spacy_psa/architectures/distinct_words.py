@@ -23,9 +23,10 @@ from spacy_psa.errors import check_sizes
 from spacy_psa.sentences import Sentences
 
 Embedder = Model[list[Doc], list[Floats2d]]
-Embed = Callable[[Model, list[Doc], list[str], bool], tuple[Any, Callable]]
-"""A function of the node, the docs, M distinct words and whether the model is in training; it
-returns the vectors of the words, (M, nO), and a callback for their gradient."""
+Embedded = tuple[Any, Callable]
+"""The vectors of M distinct words, (M, nO), and a callback for their gradient."""
+Embed = Callable[[Model, list[Doc], list[str], bool], Embedded]
+"""A function of the node, the docs, M distinct words and whether the model is in training."""
 TABLE_NAMES = {"rows": "num_embeddings"}  # names in models of version 0.1
 LOOKUP_NAMES = {**TABLE_NAMES, "spread": "init_std"}
 DIGITS = {ord(digit): "0" for digit in "123456789"}
@@ -43,9 +44,6 @@ class WordCache:
     Args:
         size: largest number of words. The words that were met least recently make room for others.
             0 turns the cache off.
-
-    Raises:
-        InputError: if the size is below 0.
     """
 
     def __init__(self, size: int):
@@ -188,12 +186,9 @@ def by_distinct_word(
 def hand_out(
     model: Model, vectors: Floats2d, embed_backprop: Callable, index: Any, sizes: list[int]
 ) -> tuple[list[Floats2d], Callable]:
-    """Copy vectors to the tokens that have them, doc by doc.
+    """Copy vectors (M, nO) to the tokens that have them, doc by doc.
 
-    Args:
-        vectors: (M, nO) the vectors.
-        embed_backprop: a callback for the gradient of the vectors.
-        index: (N,) the vector of each token.
+    `index` (N,) has the vector of each token, `embed_backprop` is a callback for their gradient.
     """
     xp = model.ops.xp
     index = xp.asarray(index)
@@ -235,11 +230,8 @@ def meet(node: Model, docs: list[Doc]) -> Tensor | None:
     """Assign rows to the new words of docs, if a node is an embedder that has rows.
 
     Training does this by itself. Where several processes train, each does it for the docs of all.
-    The attribute `meet` of the node does the work.
-
-    Returns:
-        (R,) int64, the rows that training on the docs reads, in order; None if the table is small
-        or the node has none.
+    The attribute `meet` of the node does the work, and returns the rows that training on the docs
+    reads, (R,) int64, in order; None if the table is small.
     """
     own = node.attrs.get("meet")
     return own(node, docs) if own is not None and any(map(len, docs)) else None

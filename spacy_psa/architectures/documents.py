@@ -176,17 +176,11 @@ def documentwise(
     """Put a torch module over token vectors, document by document.
 
     Args:
-        name: the name of the model.
-        architecture: the name of its architecture, for errors.
-        tok2vec: computes a vector for each token of a sentence.
         module: a function of the vectors of all tokens, (N, d), and the result of `places`, which
             returns (N, d).
         settings: the arguments of the module but for `input_width`.
         places: finds where the tokens of some docs are, from the docs, of which at least one has a
             token, and the vectors of their tokens, (N, d).
-
-    Returns:
-        Model[List[Doc], List[Floats2d]] with an array for each doc, as wide as that of `tok2vec`.
 
     Raises:
         InputError: for settings that the module refuses, and if `tok2vec` has rows for START and

@@ -23,6 +23,7 @@ from spacy_psa.architectures.distinct_words import (
     TABLE_NAMES,
     UNKNOWN,
     Embed,
+    Embedded,
     Embedder,
     add_rows,
     by_distinct_word,
@@ -315,7 +316,7 @@ def embed_forms(
     words: list[str],
     is_train: bool,
     architecture: str = "WordEmbed.v1",
-) -> tuple[Floats2d, Callable]:
+) -> Embedded:
     """Embed distinct words as `WordEmbed.v1` does, for any embedder that has its attributes.
 
     In training, new words get rows. Errors name the `architecture`.
@@ -383,9 +384,7 @@ def _entitled(forms: list[str], known: list[bool], which: WithoutVector) -> list
     ]
 
 
-def _embed_pretrained(
-    model: Model, docs: list[Doc], words: list[str], is_train: bool
-) -> tuple[Floats2d, Callable]:
+def _embed_pretrained(model: Model, docs: list[Doc], words: list[str], is_train: bool) -> Embedded:
     vectors = docs[0].vocab.vectors
     if not vectors.size:
         raise InputError(

@@ -1,6 +1,5 @@
 """Embedders of attributes of a token: `WordShape.v1` and `TagEmbed.v1`."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Literal
 
@@ -8,10 +7,10 @@ import numpy
 import torch
 from spacy.tokens import Doc
 from thinc.api import Model
-from thinc.types import Floats2d
 
 from spacy_psa.architectures.distinct_words import (
     LOOKUP_NAMES,
+    Embedded,
     Embedder,
     add_rows,
     by_distinct_word,
@@ -103,9 +102,7 @@ def tag_embed(
     )
 
 
-def _embed_shapes(
-    model: Model, docs: list[Doc], words: list[str], is_train: bool
-) -> tuple[Floats2d, Callable]:
+def _embed_shapes(model: Model, docs: list[Doc], words: list[str], is_train: bool) -> Embedded:
     one_hot = numpy.eye(4, dtype="float32")[[_shape(word) for word in words]]
     return model.ops.asarray2f(one_hot), ignore_gradient  # type: ignore[arg-type]
 
@@ -118,9 +115,7 @@ def _shape(word: str) -> int:
     return 2 if word.islower() else 3
 
 
-def _embed_tags(
-    model: Model, docs: list[Doc], tags: list[str], is_train: bool
-) -> tuple[Floats2d, Callable]:
+def _embed_tags(model: Model, docs: list[Doc], tags: list[str], is_train: bool) -> Embedded:
     if is_train:
         add_rows(model, filter(None, tags))
     rows = torch.tensor([[model.attrs["rows"].get(tag, 0)] for tag in tags])

@@ -17,18 +17,14 @@ from spacy_psa.modules.factored_transformer import FactoredTransformer
 from spacy_psa.modules.idcnn import IDCNN
 from spacy_psa.modules.lstm import BiLSTM
 from spacy_psa.modules.psa import PSABiLSTM
-from spacy_psa.modules.psa_transformer import PSATransformer
 from spacy_psa.modules.self_attentive import SelfAttentiveBiLSTM
 from spacy_psa.modules.tener import TENER
-from spacy_psa.modules.transformer import Transformer
+from spacy_psa.modules.transformer import PSATransformer, Transformer
 
 FFN = {"feedforward": "ffn_dim"}
 
 bilstm = encoder(BiLSTM)
-"""`BiLSTM.v1`: a bidirectional LSTM of one or more layers.
-
-See `BiLSTM` for the settings.
-"""
+"""`BiLSTM.v1`: a bidirectional LSTM of one or more layers."""
 cross_bilstm = encoder(
     BiLSTM,
     name="CrossBiLSTM",
@@ -37,44 +33,25 @@ cross_bilstm = encoder(
 )
 """`CrossBiLSTM.v1`: a BiLSTM in which both directions read both directions of the layer below.
 
-It is the "cross" system of Li2019 section 6.2. See `BiLSTM` for the settings; `separate` is not one
-of them here.
+It is the "cross" system of Li2019 section 6.2. `separate` is not a setting here.
 """
 self_attentive_bilstm = encoder(SelfAttentiveBiLSTM)
-"""`SelfAttentiveBiLSTM.v1`: a BiLSTM and attention over its states (Li2019 section 4.1).
-
-See `SelfAttentiveBiLSTM` for the settings.
-"""
+"""`SelfAttentiveBiLSTM.v1`: a BiLSTM and attention over its states (Li2019 section 4.1)."""
 psa_bilstm = encoder(PSABiLSTM, input_width="width", former_names={"dropout": "attention_dropout"})
 """`PSABiLSTM.v1`: position-aware self-attention below and above a BiLSTM (Wei2020 Fig. 2).
 
-See `PSABiLSTM` for the settings. A config also has `width`, the width of the input; it is needed
-only if the output is as wide as the input, as it is without a BiLSTM.
+A config also has `width`, the width of the input; it is needed only if the output is as wide as the
+input, as it is without a BiLSTM.
 """
 psa_transformer = encoder(PSATransformer, renamed=FFN)
-"""`PSATransformer.v1`: a Transformer with the position bias of PSA (Wei2020 Table 10).
-
-See `PSATransformer` for the settings.
-"""
+"""`PSATransformer.v1`: a Transformer with the position bias of PSA (Wei2020 Table 10)."""
 tener = encoder(TENER, renamed=FFN)
-"""`TENER.v1`: a Transformer with relative, unscaled attention (Yan2019).
-
-See `TENER` for the settings.
-"""
+"""`TENER.v1`: a Transformer with relative, unscaled attention (Yan2019)."""
 transformer = encoder(Transformer, renamed=FFN)
-"""`Transformer.v1`: the Transformer that TENER is compared with (Yan2019).
-
-See `Transformer` for the settings.
-"""
+"""`Transformer.v1`: the Transformer that TENER is compared with (Yan2019)."""
 factored_transformer = encoder(
     FactoredTransformer, renamed=FFN, former_names={"model_width": "width"}
 )
-"""`FactoredTransformer.v1`: a Transformer that may keep content and position apart (Kitaev2018).
-
-See `FactoredTransformer` for the settings.
-"""
+"""`FactoredTransformer.v1`: a Transformer that may keep content and position apart (Kitaev2018)."""
 idcnn = encoder(IDCNN, renamed={"kernels": "filters", "size": "kernel_size"})
-"""`IDCNN.v1`: iterated dilated convolutions (Strubell et al. 2017; Yan2019).
-
-See `IDCNN` for the settings.
-"""
+"""`IDCNN.v1`: iterated dilated convolutions (Strubell et al. 2017; Yan2019)."""

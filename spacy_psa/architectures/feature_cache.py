@@ -81,12 +81,9 @@ class FeatureCache:
         return self._key[1]
 
     def load(self, encoder: str, words: Sequence[str], width: int) -> Rows | None:
-        """Read the rows of a document, (M, width), mapped into memory; None if there are none.
+        """Read the rows (M, width) of a document, mapped into memory; None if there are none.
 
-        Args:
-            encoder: a hash of the encoder and its settings.
-            words: the M words of the document.
-            width: the width of a row.
+        `encoder` is the `key` of the encoder.
         """
         path = self._path(encoder, words)
         size = 2 * len(words) * width
@@ -103,11 +100,7 @@ class FeatureCache:
         return data[:size].view("float16").reshape(len(words), width)
 
     def save(self, encoder: str, words: Sequence[str], rows: Rows) -> None:
-        """Write the rows of a document, unless the folder is full.
-
-        Raises:
-            InputError: if the file cannot be written.
-        """
+        """Write the rows of a document, unless the folder is full; InputError if that fails."""
         path = self._path(encoder, words)
         data = numpy.ascontiguousarray(rows).tobytes()
         temporary = path.with_name(f".{uuid4().hex}")

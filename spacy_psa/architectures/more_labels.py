@@ -40,7 +40,6 @@ def copy_tag_0(model: Model, first: int) -> None:
     """Let added tags start with the weights of tag 0, so that they are improbable parts of it.
 
     Args:
-        model: the model of a component, after `add_tags`.
         first: the number of the first tag that was added; all from there on are new.
     """
     for head in find_heads(model):
@@ -68,10 +67,6 @@ def add_span_labels(model: Model, count: int) -> None:
 
     The scores of the other labels stay as they are. The new labels are improbable until they are
     learned: the null label, that of no constituent, has the score 0.
-
-    Args:
-        model: the model of a component, as `chart_parser` or `span_scorer` makes it.
-        count: the number of labels, new ones included.
 
     Raises:
         ValueError: if the model has no head of `ChartParser.v1` or `SpanScorer.v1`.

@@ -13,10 +13,9 @@ from spacy_psa.architectures.feature_cache import FeatureCache
 from spacy_psa.bridge.layers import join_rows, run_shim, shim_of, split_rows, torch_layer
 from spacy_psa.bridge.shim import TorchShim
 from spacy_psa.errors import InputError, SettingError, check_choice, check_sizes, naming
-from spacy_psa.modules.pretrained import LayerMix, Pooling, PretrainedEncoder
+from spacy_psa.modules.pretrained import LayerMix, Pooling, PretrainedEncoder, check_windows
 from spacy_psa.modules.pretrained_files import read_pretrained
 from spacy_psa.modules.products import Precision
-from spacy_psa.modules.windows import check_windows
 from spacy_psa.sentences import document_numbers, words_and_spaces
 
 NAME = "Pretrained.v1"

@@ -26,12 +26,7 @@ ASKS = "asks_head"
 
 
 class DocsUnderHead(list[Doc]):
-    """Docs on their way to a model that asks the head above it.
-
-    Args:
-        docs: the docs.
-        head: a head of `CRF.v1` or `Softmax.v1`.
-    """
+    """Docs on their way to a model that asks the head above it."""
 
     def __init__(self, docs: Iterable[Doc], head: Model):
         super().__init__(docs)
@@ -52,14 +47,9 @@ class DocsUnderHead(list[Doc]):
 
 
 def uncertainty(docs: list[Doc], x: Tensor, architecture: str) -> Tensor:
-    """Ask the head above how uncertain it is of each token: (N,), 0 to 1.
+    """Ask the head above how uncertain it is of each token, with vectors x (N, d): (N,), 0 to 1.
 
-    Args:
-        x: (N, d) the vectors of their tokens.
-        architecture: the name of the architecture that asks, for the error.
-
-    Raises:
-        InputError: if there is no head above.
+    The InputError without a head above names the `architecture` that asks.
     """
     if not isinstance(docs, DocsUnderHead):
         raise _misplaced(architecture)
@@ -219,7 +209,6 @@ def sentence_scores(model: Model, split: SplitDocs) -> Callable[[list[int]], lis
 
     Args:
         model: a model that `sentencewise` made, or an ensemble of such models.
-        split: the docs with their sentences.
 
     Returns:
         A function from numbers of sentences to the arrays of these sentences.

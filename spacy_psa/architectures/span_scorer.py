@@ -57,9 +57,7 @@ def span_scorer(
 def longest_span(name: str, model: Model) -> int | None:
     """Find the most tokens of a span that a model scores; None for no limit.
 
-    Raises:
-        InputError: if no head of `SpanScorer.v1` is in the model, or several with other limits. The
-            error begins with `name`.
+    InputError if no head of `SpanScorer.v1` is in the model, or several with other limits.
     """
     heads = [shim_of(node) for node in model.walk() if node.name == SPAN_SCORER]
     limits = {head.cfg["longest"] for head in heads}

@@ -46,8 +46,6 @@ def additive_attention(
         table: T, (N, rows). row(i-j) is min(|i-j|, rows - 1); if `signed`, it is i-j clipped to
             ±r and shifted by r, with rows = 2r + 1.
         distance: g, of n = max(lengths) or more numbers.
-        x: (N, d), the values.
-        lengths: (B,) int64, the tokens of each sentence.
         activation: σ, a key of `ACTIVATIONS`.
         signed: whether T has a row for each signed offset.
         masked: whether to leave out j = i.
@@ -116,9 +114,7 @@ def look_up(table: Tensor, distance: Tensor, offset: Tensor, signed: bool) -> Te
 
     Args:
         table: (B, rows i, R); this and g are as in `additive_attention`.
-        distance: g.
         offset: (rows i, columns j) int64, i - j.
-        signed: whether T has a row for each signed offset.
     """
     last = table.shape[2] - 1
     if signed:
@@ -147,10 +143,6 @@ def reach(share: float, spread: float, window: int, longest: int, dtype: torch.d
             plus the range of P.
         window: k, in tokens; ε = window / 2.
         longest: n, the length of the longest sentence.
-        dtype: type of the scores.
-
-    Returns:
-        The distance in tokens, at most `longest`.
     """
     tolerance = 1e-20 if dtype == torch.float64 else 1e-12
     if not share > 0 or not math.isfinite(spread):

@@ -76,17 +76,14 @@ class CharSentenceBiLSTM(nn.Module):
     The characters of the sentence, with the spaces between its words, go through one bidirectional
     LSTM. The states of both directions at the first and at the last character of a word are joined
     to its vector (Bohnet et al. 2018, Meta-BiLSTM, section 3.1), which therefore depends on the
-    words around it, unlike that of `CharBiLSTM`. The default sizes are choices of this package.
+    words around it, unlike that of `CharBiLSTM`. The default sizes are choices of this package. The
+    other settings are those of `CharacterEncoder`.
 
     Args:
-        num_embeddings: as in `CharacterEncoder`.
-        width: as in `CharacterEncoder`.
         hidden: units of each direction.
         layers: number of stacked layers.
         project: width of a linear layer and ReLU after the LSTM, or None for no such layer.
         dropout: dropout rate on the embeddings, and after each layer of the LSTM.
-        output_dropout: as in `CharacterEncoder`.
-        init_std: as in `CharacterEncoder`.
 
     Raises:
         InputError: for a size below 1, and a dropout rate that is not from 0 to 1.

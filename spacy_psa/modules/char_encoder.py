@@ -72,8 +72,6 @@ def on_one_line(x: Tensor, lengths: Tensor, gap: int) -> tuple[Tensor, Tensor]:
     So one convolution does for words of all lengths, and no filter sees two words.
 
     Args:
-        x: (C, d), the vectors of the characters.
-        lengths: (M,) int64, the number of characters of each word.
         gap: the number of zeros before, between and after words.
 
     Returns:

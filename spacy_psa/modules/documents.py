@@ -42,10 +42,6 @@ class DocumentAttention(nn.Module):
         width: m, the width of queries, keys and values.
         scoring: "attention" as above, or "mean" to weigh all parts alike, α_ij = 1 / their number.
         dropout: dropout rate on what a part reads from the others.
-
-    Raises:
-        InputError: for an unknown `scoring` or `precision`, a width below 1, and a rate that is not
-            from 0 to 1.
     """
 
     def __init__(
@@ -71,13 +67,9 @@ class DocumentAttention(nn.Module):
         self.output_width = input_width
 
     def read(self, query: Tensor, key: Tensor, value: Tensor, others: Tensor) -> Tensor:
-        """Sum the values of some rows for each query, by the weights of their keys -> (R, m).
+        """Sum the values (S, m) of some rows for each query (R, m), by the weights of their keys.
 
-        Args:
-            query: (R, m).
-            key: (S, m).
-            value: (S, m).
-            others: (R, k) int64, rows of `key`; -1 for none. Each query has at least one.
+        `others`, (R, k) int64, has rows of `key`; -1 for none. Each query has at least one.
         """
         missing = others < 0
         if self.scoring == "mean":
@@ -114,15 +106,9 @@ class DocumentMemory(DocumentAttention):
     """
 
     def __init__(
-        self,
-        input_width: int,
-        width: int = 128,
-        scoring: Scoring = "attention",
-        dropout: float = 0.3,
-        precision: Precision = "float32",
-        memory_dropout: float = 0.0,
+        self, input_width: int, width: int = 128, memory_dropout: float = 0.0, **settings: Any
     ):
-        super().__init__(input_width, width, scoring, dropout, precision)
+        super().__init__(input_width, width, **settings)
         check_rates(memory_dropout=memory_dropout)
         self.memory_dropout = memory_dropout
         self.gate = glorot(nn.Linear(2 * width, input_width))
@@ -277,15 +263,8 @@ class SentenceContext(DocumentAttention):
         torch.Size([5, 6])
     """
 
-    def __init__(
-        self,
-        input_width: int,
-        width: int = 128,
-        scoring: Scoring = "attention",
-        dropout: float = 0.3,
-        precision: Precision = "float32",
-    ):
-        super().__init__(input_width, width, scoring, dropout, precision)
+    def __init__(self, input_width: int, width: int = 128, **settings: Any):
+        super().__init__(input_width, width, **settings)
         self.token = glorot(nn.Linear(input_width, width))
         self.gate_token = glorot(nn.Linear(width, input_width))
         self.gate_context = glorot(nn.Linear(width, input_width, bias=False))

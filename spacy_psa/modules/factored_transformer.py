@@ -49,9 +49,6 @@ class SplitLinear(nn.Module):
 class SentenceDropout(nn.Module):
     """Drops features, the same ones at all tokens of a sentence, as Kitaev2018's code does.
 
-    Raises:
-        InputError: if the rate is not from 0 to less than 1.
-
     Examples:
         >>> dropped = SentenceDropout(rate=0.5)(torch.ones(5, 100), torch.tensor([2, 3]))
         >>> torch.equal(dropped[0], dropped[1]), torch.equal(dropped[1], dropped[2])
@@ -78,9 +75,6 @@ class FactoredAttention(nn.Module):
     If `factored`, content and position have separate weights, queries, keys and values, half of dk
     each, and the scores are q·k = q_c·k_c + q_p·k_p (section 3). `dropout` is the dropout rate on
     the attention weights.
-
-    Raises:
-        InputError: if `dropout` is not from 0 to 1.
 
     Examples:
         >>> attention = FactoredAttention(width=16, heads=2, head_width=4, factored=True)
@@ -121,8 +115,6 @@ class FactoredAttention(nn.Module):
         """Attend within sentences -> (N, d).
 
         Args:
-            x: (N, d), the token vectors, from which the values are computed.
-            lengths: (B,) int64, the tokens of each sentence.
             source: (N, d), the vectors from which queries and keys are computed; by default x.
             bias: a bias on the scores, see `attend`.
             content: False leaves q_c·k_c out of the scores, if the weights are factored.
@@ -170,9 +162,6 @@ class FactoredLayer(nn.Module):
         LN(y + drop(W2 drop(relu(W1 y + b1)) + b2))
 
     LN is over the whole width d, factored or not. The settings are those of `FactoredTransformer`.
-
-    Raises:
-        InputError: for a dropout rate out of its range.
 
     Examples:
         >>> layer = FactoredLayer(width=16, heads=2, head_width=4, ffn_dim=32, factored=True)
@@ -385,8 +374,6 @@ def window_bias(x: Tensor, lengths: Tensor, window: int, relaxed: bool) -> Bias:
 
     Args:
         x: any tensor with the device and the type of the scores.
-        lengths: (B,) int64, the tokens of each sentence, START and STOP counted.
-        window: the largest distance, in tokens.
         relaxed: as in `FactoredTransformer`.
     """
     place = torch.arange(int(lengths.max()), device=x.device)

@@ -21,13 +21,8 @@ def embedding(num_embeddings: int, width: int, init_std: float | None = None) ->
 def uniform(vectors: Tensor, init_std: float | None = None) -> Tensor:
     """Fill vectors (M, width) from the uniform distribution around 0, and return them.
 
-    Args:
-        vectors: the tensor to fill.
-        init_std: standard deviation. By default it is 1 / sqrt(width), which is
-            U(-sqrt(3 / width), sqrt(3 / width)), the range of Glorot's rule for one row.
-
-    Raises:
-        SettingError: if `init_std` is below 0.
+    Their standard deviation `init_std` is by default 1 / sqrt(width), which is U(-sqrt(3 / width),
+    sqrt(3 / width)), the range of Glorot's rule for one row.
     """
     init_std = vectors.shape[1] ** -0.5 if init_std is None else init_std
     check_amounts(init_std=init_std)

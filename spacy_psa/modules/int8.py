@@ -193,7 +193,6 @@ def affine(
         weight: (k, d) int8, the weights, of which the transpose is multiplied.
         scale: (k,), the scale of each row of the weights.
         bias: (k,) float32.
-        product: the product of these weights.
         out: (M, k) float32, which is filled. Its rows may be parts of wider rows.
     """
     block = _block_rows(len(weight))
@@ -366,7 +365,6 @@ def quantize_like(module: nn.Module, state: Mapping[str, Tensor]) -> None:
     The weights of the new layers have no values yet.
 
     Args:
-        module: a module with float32 weights.
         state: the `state_dict` of such a module, saved after `quantize`.
     """
     prefixes = {

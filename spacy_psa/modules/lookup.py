@@ -16,7 +16,6 @@ class WordTable(nn.Sequential):
 
     Args:
         num_embeddings: number of words with a trained vector, plus 1 for row 0, the unknown word.
-        width: width of a vector.
 
     Examples:
         >>> import torch
@@ -36,15 +35,8 @@ class Lookup(nn.Module):
     `CharConcat.v1` and `TagEmbed.v1` use this module.
 
     Args:
-        num_embeddings: size of the vocabulary of symbols.
         width: width of a symbol's vector (Kitaev2018: 32 for a letter).
         symbols: number of symbols of each word (Kitaev2018: 2 · 8 letters, or 1 tag).
-        dropout: dropout rate on the vectors.
-        init_std: standard deviation of the uniform distribution from which vectors are drawn at
-            the start; by default 1 / sqrt(width).
-
-    Raises:
-        InputError: for a size below 1, and if `dropout` is not from 0 to 1.
 
     Examples:
         >>> import torch

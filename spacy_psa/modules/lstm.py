@@ -54,8 +54,6 @@ class BiLSTM(nn.Module):
             the two directions are two separate stacks (Li2019 section 3.2).
         input_dropout: dropout rate before the first layer (Wei2020: 0.55; Li2019: 0.35).
         output_dropout: dropout rate after each layer (Wei2020: 0.55; Li2019: 0.35).
-        precision: of matrix products: "float32", "bfloat16", or "auto" for bfloat16 if the
-            processor has instructions for it.
 
     Raises:
         InputError: if `hidden` or `layers` is below 1, for a dropout rate that is not from 0 to 1,
@@ -131,9 +129,6 @@ class BiLSTM(nn.Module):
 
 class Packing:
     """The order in which both directions of an LSTM read a ragged batch, step by step.
-
-    Args:
-        lengths: (B,) int64, the tokens of each sentence, each at least 1.
 
     Attributes:
         sizes: for each of the max(lengths) steps, the number of sentences that have not ended, in
@@ -268,8 +263,6 @@ def states(
     Args:
         inputs: for each direction, the N rows of its input.
         index: (2, N) int64, the packed order of each direction.
-        hidden: H, units of each direction.
-        sizes: sentences at each step, see `Packing`.
         enter: for each direction, W x + b as a function of some rows x.
         again: for each direction, a function of `out`, (size, 4H), and of the states of the step
             before, (size, H). It adds the products of these states to `out`.

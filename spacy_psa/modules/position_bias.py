@@ -96,10 +96,6 @@ class PositionBias(nn.Module):
     def tables(self, x: Tensor, longest: int) -> tuple[Tensor, Tensor]:
         """Compute the parts of Ψ without storing a number for each pair of tokens.
 
-        Args:
-            x: (N, d), the token vectors.
-            longest: the length of the longest sentence.
-
         Returns:
             The weighted P by token and row of R, (N, rows), and the weighted G by distance,
             (longest,).

@@ -2,12 +2,13 @@
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
@@ -16,11 +17,15 @@ from spacy_psa.errors import SettingError, check_choice, check_sizes
 from spacy_psa.modules.initialization import glorot
 from spacy_psa.modules.pretrained_files import library
 from spacy_psa.modules.products import Precision, products, used_precision
-from spacy_psa.modules.windows import check_windows, groups, windows
 
 Pooling = Literal["mean", "first"]
 LONGEST_WORD = 1000
 """The characters of a word that are read: an address or encoded data can be far longer."""
+Ints = NDArray[numpy.int64]
+PADDING = 0.05
+"""The most padding of a group of windows, as a share of it."""
+FREE = 32
+"""Places of padding that a group may have in any case: an encoder is slower for many groups."""
 
 
 class PretrainedEncoder(nn.Module):
@@ -28,24 +33,14 @@ class PretrainedEncoder(nn.Module):
 
     The vector of a word is the mean of the vectors of its wordpieces, or that of the first. A word
     without wordpieces, such as a line break for many tokenizers, has zeros. Long documents are read
-    in overlapping windows; see `spacy_psa.modules.windows`.
+    in overlapping `windows`. The further settings are those of `Pretrained.v1`, where `group` is
+    called `batch_pieces`.
 
     Args:
         config: the encoder's config, as in its config.json.
         tokenizer: the content of its tokenizer.json.
         layers: the layers whose vectors are returned, side by side: 0 for the embeddings, 1 for the
             first layer, -1 for the last one.
-        window: the most wordpieces that are read together, without those for the start and end.
-        context: the least wordpieces between a word and the end of its window, except at the ends
-            of a document.
-        pooling: "mean" of the wordpieces of a word, or the "first".
-        frozen: whether the weights stay as they are.
-        precision: "float32", "bfloat16", or "auto" for bfloat16 if the processor has instructions
-            for it.
-        group: the most wordpieces, padding included, that go through the encoder at a time.
-        gradient_checkpointing: whether training computes each layer twice, to store less.
-        lora_rank: the rank of low-rank updates (Hu et al. 2021), which are trained in place of the
-            weights; 0 to train all weights.
 
     Raises:
         SettingError: for a setting out of its range.
@@ -135,9 +130,6 @@ class PretrainedEncoder(nn.Module):
     def inputs(self, documents: Iterable[Sequence[str]]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Make the arguments of `forward` from the words of documents.
 
-        Args:
-            documents: the words of each document.
-
         Returns:
             (T,) int64, the wordpieces of all windows; (W,) int64, the length of each window; (T,)
             int64, the word whose vector counts a wordpiece, numbered through all documents, or -1;
@@ -217,7 +209,6 @@ class LayerMix(nn.Module):
     narrower.
 
     Args:
-        input_width: the width of all layers together.
         groups: the number of layers of each mean. The result is the means side by side.
         project: width of the output of the linear layer; None for no such layer.
 
@@ -278,3 +269,80 @@ def _with_spaces(tokenizer: str) -> str:
         elif part["type"] == "Metaspace":
             part["prepend_scheme"] = "always"
     return json.dumps(settings)
+
+
+class Windows(NamedTuple):
+    """Windows over a document of M words with P wordpieces."""
+
+    starts: Ints
+    """(W,) the first wordpiece of each window."""
+    size: int
+    """The wordpieces of each window."""
+    owners: Ints
+    """(M,) the window that each word is taken from."""
+
+
+def windows(pieces: Ints, window: int, context: int) -> Windows:
+    """Cover a document with windows, and find the one in which each word is most central.
+
+    All windows have the same size and the distance from one to the next is the same, up to
+    rounding. Except at the ends of the document, each word has at least about `context` wordpieces
+    of its window on both sides.
+
+    Args:
+        pieces: (M,) the number of wordpieces of each word, which may be 0.
+        window: the most wordpieces of a window.
+        context: the least that two windows which follow each other overlap is twice this number.
+
+    Examples:
+        >>> windows(numpy.ones(10, dtype=int), window=6, context=1)
+        Windows(starts=array([0, 4]), size=6, owners=array([0, 0, 0, 0, 0, 1, 1, 1, 1, 1]))
+    """
+    ends = numpy.cumsum(pieces)
+    total = int(ends[-1]) if len(ends) else 0
+    if total <= window:
+        return Windows(numpy.zeros(1, int), total, numpy.zeros(len(pieces), int))
+    count = -(-(total - window) // (window - 2 * context)) + 1
+    starts = numpy.arange(count) * (total - window) // (count - 1)
+    # Between two centres, and of a word between its wordpieces; all doubled, to stay whole.
+    middles = starts[:-1] + starts[1:] + window
+    return Windows(starts, window, numpy.searchsorted(middles, 2 * ends - pieces, side="right"))
+
+
+def check_windows(window: int, context: int) -> None:
+    """Raise SettingError for a setting of `windows` out of its range."""
+    check_sizes(window=window)
+    check_sizes(least=0, context=context)
+    if 2 * context >= window:
+        raise SettingError("context", context, f"it must be less than half of window, {window}")
+
+
+def groups(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
+    """Group windows of similar length, the longest first.
+
+    Args:
+        lengths: the length of each window.
+        budget: the most places of a group, padding included. A single window may exceed it.
+
+    Yields:
+        The indices of the windows in a group. At most a share of `PADDING` of its places is
+        padding, or `FREE` places.
+
+    Examples:
+        >>> list(groups([100, 3, 99, 2], budget=1000))
+        [[0, 2], [1, 3]]
+    """
+    order = sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True)
+    group: list[int] = []
+    filled = 0
+    for index in order:
+        if group:
+            places = lengths[group[0]] * (len(group) + 1)
+            padding = places - filled - lengths[index]
+            if places > budget or padding > max(FREE, PADDING * places):
+                yield group
+                group, filled = [], 0
+        group.append(index)
+        filled += lengths[index]
+    if group:
+        yield group

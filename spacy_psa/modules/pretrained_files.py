@@ -85,11 +85,7 @@ def read_pretrained(name: str) -> PretrainedFiles:
 
 
 def library(name: str, extra: str) -> Any:
-    """Import a library.
-
-    Raises:
-        InputError: if it is not installed; the error names the extra that it comes with.
-    """
+    """Import a library; the InputError names the extra that it comes with."""
     try:
         return import_module(name)
     except ImportError as error:

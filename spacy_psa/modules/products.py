@@ -106,9 +106,6 @@ def filled(x: Tensor) -> Tensor:
 class Rounded:
     """A matrix in bfloat16 for many products without gradients, rounded when first needed.
 
-    Args:
-        matrix: b, (d, k).
-
     Examples:
         >>> out = torch.full((32, 1), 0.001)
         >>> Rounded(torch.ones(3, 1)).add_to(out, torch.ones(32, 3))
@@ -199,9 +196,6 @@ class Distinct:
     are searched for only without gradients and on a CPU: in training, dropout leaves hardly any two
     rows equal. The result for a row may differ from the direct result by a rounding error of the
     matrix product.
-
-    Args:
-        x: (N, d) float.
 
     Attributes:
         rows: (M, d), the distinct rows; x itself if equal rows are not searched for, or too few.

@@ -43,12 +43,7 @@ class PositionAwareAttention(PositionBias):
         width: d, the width of the input and of the output.
         activation: σ, "tanh", "relu" or "sigmoid". The papers do not name it; tanh is the function
             of the additive attention that they cite.
-        precision: of the products W1 x and W2 x: "float32", "bfloat16", or "auto" for bfloat16 if
-            the processor has instructions for it.
         bias: the settings of Ψ, see `PositionBias`.
-
-    Raises:
-        InputError: for an unknown activation, precision or version, and a width or window below 1.
 
     Examples:
         >>> attention = PositionAwareAttention(width=16, window=5)
@@ -81,8 +76,6 @@ class PositionAwareAttention(PositionBias):
         """Attend within sentences -> s (N, d).
 
         Args:
-            x: (N, d), the token vectors.
-            lengths: (B,) int64, the tokens of each sentence.
             once: the distinct rows of x, if they are known.
         """
         longest = int(lengths.max())
@@ -166,12 +159,7 @@ class ContextFusion(nn.Module):
     Args:
         width: d, the width of the input and of the output.
         dropout: dropout rate on s, the "output of self-attention" (Wei2020: 0.2).
-        precision: of the products of the layer: "float32", "bfloat16", or "auto" for bfloat16 if
-            the processor has instructions for it.
         attention: the settings of `PositionAwareAttention`.
-
-    Raises:
-        InputError: as `PositionAwareAttention`, and if `dropout` is not from 0 to 1.
 
     Examples:
         >>> layer = ContextFusion(width=16, window=5)
@@ -286,8 +274,6 @@ class PSABiLSTM(nn.Module):
             before or after the attention layer below.
         lstm_output_dropout: dropout rate right after a BiLSTM (Wei2020: 0.55).
         attention_dropout: dropout rate on the output of the attention (Wei2020: 0.2).
-        precision: of matrix products: "float32", "bfloat16", or "auto" for bfloat16 if the
-            processor has instructions for it.
 
     Raises:
         InputError: for an unknown slot, position, version, activation or precision, for a dropout

@@ -45,12 +45,8 @@ def span_hidden(
     """Compute relu(LayerNorm(F_j - F_i + c)) of all spans (i, j); the twin is in `kernels`.
 
     Args:
-        fenceposts: F, (N + B, h), the fenceposts of sentences of `lengths`.
-        lengths: (B,) int64, the tokens of each sentence.
-        bias: c, (h,).
-        weight: (h,), the weight of the LayerNorm.
-        shift: (h,), the bias of the LayerNorm.
-        eps: the number that the LayerNorm adds to the variance.
+        fenceposts: F, (N + B, h), the fenceposts of sentences of `lengths` tokens.
+        bias: c, (h,); `weight`, `shift` and `eps` are those of the LayerNorm.
 
     Returns:
         (S, h), a row for each span, in the order of `span_fenceposts`.

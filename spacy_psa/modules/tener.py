@@ -46,9 +46,6 @@ class RelativeAttention(nn.Module):
         key_projection: whether K is H Wk and not H.
         key_relative_bias: whether to add K_j·R_{j-t} to A.
 
-    Raises:
-        InputError: if `heads` does not divide `width`, and if `dropout` is not from 0 to 1.
-
     Examples:
         >>> attention = RelativeAttention(width=16, heads=4)
         >>> attention(torch.randn(7, 16), torch.tensor([4, 3])).shape

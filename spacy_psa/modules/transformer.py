@@ -1,7 +1,8 @@
-"""The Transformer (Vaswani et al. 2017; Yan2019 section 2.2), and the parts its variants share."""
+"""The Transformer (Vaswani et al. 2017), also with the bias of PSA, and what its variants share."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +12,8 @@ from torch.utils.checkpoint import checkpoint
 from spacy_psa.errors import SettingError, check_choice, check_rates, check_sizes
 from spacy_psa.modules.additive_attention import look_up
 from spacy_psa.modules.dropout import Dropout, drop
-from spacy_psa.modules.position_bias import PositionBias
+from spacy_psa.modules.initialization import glorot_all
+from spacy_psa.modules.position_bias import PositionBias, Version
 from spacy_psa.modules.products import Precision, products
 from spacy_psa.modules.self_attentive import AttentionHeads
 from spacy_psa.modules.sinusoids import SinusoidalPositions
@@ -23,6 +25,7 @@ from spacy_psa.ragged import mask, pad, unpad
 CHUNK_BYTES = 36 << 20
 
 Bias = Callable[[int, int], Tensor]
+Position = Literal["psa", "absolute"]
 
 
 def attend(
@@ -44,11 +47,7 @@ def attend(
     because products as small as these are slower in it.
 
     Args:
-        q: (B, H, n, dk), padded, n = max(lengths).
-        k: (B, H, n, dk).
-        v: (B, H, n, dk).
-        lengths: (B,) int64, the tokens of each sentence.
-        scale: the factor of q_i·k_j.
+        q: (B, H, n, dk), padded, n = max(lengths); so are k and v.
         dropout: dropout rate on the attention weights.
         bias: a function of a range of rows i, its start and its stop, that returns numbers to add
             to their scores, (B, H or 1, rows, n).
@@ -124,9 +123,6 @@ class MultiHeadAttention(nn.Module):
         dropout: dropout rate on the attention weights.
         psi: a position bias that is added to the scaled scores, the same for all heads.
 
-    Raises:
-        InputError: if `heads` does not divide `width`, and if `dropout` is not from 0 to 1.
-
     Examples:
         >>> attention = MultiHeadAttention(width=16, heads=4)
         >>> attention(torch.randn(7, 16), torch.tensor([4, 3])).shape
@@ -195,13 +191,8 @@ class EncoderLayer(nn.Module):
 
     Args:
         attention: a module that maps (N, d) and lengths (B,) to (N, d).
-        width: d.
-        ffn_dim: width inside the feed-forward part.
         dropout: dropout rate after the relu and after W2, as in Yan2019's code. The attention has
             its own.
-
-    Raises:
-        InputError: if `dropout` is not from 0 to 1.
 
     Examples:
         >>> layer = EncoderLayer(MultiHeadAttention(width=16, heads=4), width=16, ffn_dim=32)
@@ -240,9 +231,6 @@ class Encoder(nn.Module):
             (Yan2019 Eq. 8-9).
         input_dropout: dropout rate on the input.
         output_dropout: dropout rate after the last layer.
-
-    Raises:
-        InputError: for an unknown precision, and for a dropout rate that is not from 0 to 1.
 
     Examples:
         >>> attention = MultiHeadAttention(width=16, heads=4)
@@ -353,3 +341,93 @@ class Transformer(Encoder):
             output_dropout=output_dropout,
             precision=precision,
         )
+
+
+class PSATransformer(Encoder):
+    """Encodes tokens by a Transformer with PSA's position bias: (N, nI) -> (N, heads · head_width).
+
+    Each head of each layer attends with the weights
+
+        softmax_j(q_i·k_j / sqrt(dk) + Ψ_ij(x_i))
+
+    where Ψ is the `PositionBias`.
+
+    Wei2020 leaves some points open. Here each layer has a Ψ of its own, which reads the input of
+    that layer and is the same for all its heads. A trained linear layer projects the input to
+    the width d. All matrices start by Glorot's rule (Wei2020 section 5.2). The paper names no
+    dropout rates: here the default of `dropout` is that of its attention, and those of the input
+    and the output are those of its BiLSTM, which the Transformer replaces.
+
+    The settings `version`, `window`, `use_mask`, `use_token_bias` and `use_gaussian` are those of
+    `PositionBias`.
+
+    Args:
+        heads: number of heads (Wei2020: 8). The layers have the width d = heads · head_width.
+        head_width: dk, the width of the queries, keys and values of a head (Wei2020: 64).
+        layers: number of layers (Wei2020: 1 to 3).
+        position: "psa" adds Ψ to the scores; "absolute" adds sinusoids to the projected input
+            instead (the two columns of Wei2020 Table 10).
+
+    Raises:
+        InputError: for a size below 1, a dropout rate that is not from 0 to 1, and an unknown
+            position, version or precision.
+
+    Examples:
+        >>> encoder = PSATransformer(input_width=100, heads=2, head_width=16, ffn_dim=64)
+        >>> x, lengths = torch.randn(7, 100), torch.tensor([4, 3])
+        >>> encoder(x, lengths).shape
+        torch.Size([7, 32])
+    """
+
+    def __init__(
+        self,
+        input_width: int,
+        heads: int = 8,
+        head_width: int = 64,
+        layers: int = 2,
+        ffn_dim: int = 1024,
+        position: Position = "psa",
+        version: Version = "journal",
+        window: int = 10,
+        use_mask: bool = True,
+        use_token_bias: bool = True,
+        use_gaussian: bool = True,
+        dropout: float = 0.2,
+        input_dropout: float = 0.55,
+        output_dropout: float = 0.55,
+        precision: Precision = "float32",
+    ) -> None:
+        check_sizes(heads=heads, head_width=head_width, layers=layers, ffn_dim=ffn_dim)
+        check_sizes(window=window)
+        check_choice("position", position, Position)
+        check_choice("version", version, Version)
+        d = heads * head_width
+        make_psi = partial(
+            PositionBias,
+            d,
+            version=version,
+            window=window,
+            use_mask=use_mask,
+            use_token_bias=use_token_bias,
+            use_gaussian=use_gaussian,
+        )
+        attentions = [
+            MultiHeadAttention(
+                d, heads, dropout=dropout, psi=make_psi() if position == "psa" else None
+            )
+            for _ in range(layers)
+        ]
+        super().__init__(
+            input_width,
+            d,
+            attentions,
+            ffn_dim,
+            dropout,
+            absolute=position == "absolute",
+            input_dropout=input_dropout,
+            output_dropout=output_dropout,
+            precision=precision,
+        )
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                glorot_all(module)

@@ -3,9 +3,14 @@
 import pytest
 import torch
 
-from spacy_psa.modules.psa_transformer import PSATransformer
 from spacy_psa.modules.tener import TENER, RelativeAttention
-from spacy_psa.modules.transformer import MultiHeadAttention, Transformer, join_heads, split_heads
+from spacy_psa.modules.transformer import (
+    MultiHeadAttention,
+    PSATransformer,
+    Transformer,
+    join_heads,
+    split_heads,
+)
 
 LENGTHS = torch.tensor([4, 1, 3])
 SIZES = {"heads": 2, "head_width": 6, "layers": 2}

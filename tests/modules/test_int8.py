@@ -22,11 +22,10 @@ from spacy_psa.modules.int8 import (
     to_int8,
 )
 from spacy_psa.modules.lstm import BiLSTM
-from spacy_psa.modules.psa_transformer import PSATransformer
 from spacy_psa.modules.self_attentive import SelfAttentiveBiLSTM
 from spacy_psa.modules.span_scores import SpanScores
 from spacy_psa.modules.tener import TENER
-from spacy_psa.modules.transformer import Transformer
+from spacy_psa.modules.transformer import PSATransformer, Transformer
 
 PACKS = int8.packs
 

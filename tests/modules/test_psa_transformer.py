@@ -10,9 +10,8 @@ from torch import nn
 from spacy_psa.errors import InputError
 from spacy_psa.modules import transformer
 from spacy_psa.modules.position_bias import PositionBias
-from spacy_psa.modules.psa_transformer import PSATransformer
 from spacy_psa.modules.sinusoids import SinusoidalPositions
-from spacy_psa.modules.transformer import MultiHeadAttention
+from spacy_psa.modules.transformer import MultiHeadAttention, PSATransformer
 from tests.helpers.modules import EXACT, gradcheck, randomised
 from tests.helpers.ragged import batch, one_by_one
 

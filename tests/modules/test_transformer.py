@@ -8,12 +8,12 @@ from torch import nn
 
 from spacy_psa.errors import InputError
 from spacy_psa.modules import transformer
-from spacy_psa.modules.psa_transformer import PSATransformer
 from spacy_psa.modules.sinusoids import SinusoidalPositions
 from spacy_psa.modules.tener import TENER
 from spacy_psa.modules.transformer import (
     EncoderLayer,
     MultiHeadAttention,
+    PSATransformer,
     Transformer,
     attend,
     join_heads,

@@ -18,11 +18,10 @@ from spacy_psa.modules.factored_transformer import FactoredTransformer
 from spacy_psa.modules.idcnn import IDCNN
 from spacy_psa.modules.lstm import BiLSTM
 from spacy_psa.modules.psa import PSABiLSTM
-from spacy_psa.modules.psa_transformer import PSATransformer
 from spacy_psa.modules.self_attentive import SelfAttentiveBiLSTM
 from spacy_psa.modules.span_scores import SpanScores, TagScores
 from spacy_psa.modules.tener import TENER
-from spacy_psa.modules.transformer import Transformer
+from spacy_psa.modules.transformer import PSATransformer, Transformer
 from spacy_psa.structs.chain import LinearChain
 from spacy_psa.structs.tree import SpanTree
 from tests.helpers.waiting import waits

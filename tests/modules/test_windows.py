@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_psa.errors import SettingError
-from spacy_psa.modules.windows import FREE, PADDING, check_windows, groups, windows
+from spacy_psa.modules.pretrained import FREE, PADDING, check_windows, groups, windows
 
 PIECES = st.lists(st.integers(0, 9), max_size=80).map(lambda n: numpy.array(n, dtype=int))
 
