@@ -48,7 +48,6 @@ from benchmarks.script import script_parser
 from benchmarks.small_data.train import config_of
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
-from spacy_psa.pipeline.chain.new_labels import learn_labels
 from spacy_psa.scoring.result import read_examples
 from spacy_psa.sentences import unannotated
 from spacy_psa.structs.chain import LinearChain
@@ -56,6 +55,7 @@ from spacy_psa.training.new_label import (
     EXAMPLE_WORDS,
     TEXT_WORDS,
     count_updates,
+    learn_labels,
     peak_rate,
     stream,
     teach_label,

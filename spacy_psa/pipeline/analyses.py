@@ -15,6 +15,7 @@ from thinc.types import Floats2d
 
 from spacy_psa.errors import InputError, check_sizes, naming
 from spacy_psa.pipeline.evidence import (
+    CHANGE,
     Asked,
     Evidence,
     Labels,
@@ -27,12 +28,7 @@ Ranked = list[tuple[float, list[Any]]]
 
 
 class BatchAnalyses:
-    """The analyses of the sentences of a batch; each answer is computed once for all of them.
-
-    Args:
-        pipe: the component.
-        dist: the distributions of B sentences.
-    """
+    """The analyses of the sentences of a batch; each answer is computed once for all of them."""
 
     sentence: ClassVar[type[SentenceAnalyses]]
     """The analyses of one sentence."""
@@ -44,11 +40,7 @@ class BatchAnalyses:
 
     @classmethod
     def of(cls, pipe: Any, batch: Any) -> list[SentenceAnalyses]:
-        """Make the analyses of the sentences of an `inference.Batch`.
-
-        Raises:
-            ValueError: if a sentence has no analysis.
-        """
+        """Make the analyses of sentences of an `inference.Batch`; ValueError if one has none."""
         own = cls(pipe, batch.dist)
         if -math.inf in own.log_partitions:
             raise ValueError("a sentence of the batch has no analysis")
@@ -87,9 +79,6 @@ class SentenceAnalyses:
     """The analyses of one sentence, given what is known of it.
 
     Args:
-        batch: those of its batch.
-        row: its place in the batch.
-        scores: the output of the model for it.
         known: the evidence on it.
         bounds: its first token in the doc, and the token after its last one.
     """
@@ -163,10 +152,7 @@ class DocAnalyses:
     and trees alike.
 
     Args:
-        pipe: the component.
-        doc: the doc.
         sentences: the analyses of its sentences that have tokens.
-        evidence: the evidence on the doc.
         log_evidence: the log probability of the evidence that was added.
 
     Examples:
@@ -224,7 +210,8 @@ class DocAnalyses:
         """
         new = self.pipe._read_evidence(self.doc, require, forbid, allow)
         evidence = self.evidence.joined(new)
-        self.pipe._check_evidence(self.doc, evidence, [(s.start, s.end) for s in self.sentences])
+        bounds = [(sentence.start, sentence.end) for sentence in self.sentences]
+        self.pipe._check_evidence(self.doc, evidence, bounds, CHANGE)
         sentences, gain = list(self.sentences), 0.0
         for i, before in enumerate(self.sentences):
             if not new.concerns(before.start, before.end):
@@ -240,11 +227,7 @@ class DocAnalyses:
         return DocAnalyses(self.pipe, self.doc, sentences, evidence, self.log_evidence + gain)
 
     def on(self, doc: Any) -> DocAnalyses:
-        """Return the same analyses for another doc with the same tokens and sentences.
-
-        Args:
-            doc: the doc; None to keep the analyses without a doc, until they are put on another.
-        """
+        """Return the same analyses for another doc with the same tokens and sentences, or none."""
         return DocAnalyses(self.pipe, doc, self.sentences, self.evidence, self.log_evidence)
 
     @property
@@ -344,7 +327,6 @@ def best_sums(
 
     Args:
         lists: numbers in descending order.
-        k: how many sums to find.
 
     Returns:
         Pairs of a sum and the places of its numbers in their lists, highest sum first; of equal

@@ -50,9 +50,7 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
     docs (`analyses`).
 
     Args:
-        vocab: the vocabulary of the pipeline.
         model: Model[List[Doc], List[Floats2d]] with one array for each sentence.
-        name: the name of the component in the pipeline.
         max_grad_norm: the largest joint L2 norm of the gradients of this component in an update
             (Wei2020 section 5.2: 5.0); 0 for no limit. The gradients of a shared tok2vec or
             transformer before it are not counted; see `joint_clipping.v1`.
@@ -67,13 +65,10 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
     """
 
     max_grad_norm = Setting(
-        lambda name, value: check_amounts("it must be 0 for no limit, or more", **{name: value}),
-        "The largest joint L2 norm of the gradients of an update; 0 for no limit.",
+        lambda name, value: check_amounts("it must be 0 for no limit, or more", **{name: value})
     )
-    confidence = Setting(check_switch, "Whether predictions are written with their probabilities.")
-    overwrite = Setting(
-        check_switch, "Whether annotation on a doc is ignored instead of used as evidence."
-    )
+    confidence = Setting(check_switch)
+    overwrite = Setting(check_switch)
     # The batch of which the present examples are a part, where it is divided into several updates:
     # a mean loss is one over the whole batch.
     _whole: Sequence[Example] | None = None
@@ -174,11 +169,7 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
 
     @abstractmethod
     def _widen_model(self) -> None:
-        """Let the trained model score a label that was added.
-
-        Raises:
-            ValueError: if the model cannot have more labels after its initialization.
-        """
+        """Let the trained model score a label that was added; ValueError if it cannot."""
 
     def initialize(
         self,
@@ -276,8 +267,7 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
     def _potentials(self, docs: list[Doc]) -> list[list[Floats2d]]:
         """Score the sentences of each doc, without evidence, for a component that learns from it.
 
-        Returns:
-            For each doc, an array for each sentence; one without rows is not scored.
+        A sentence that is not scored has an array without rows.
         """
         scores = iter(checked_scores(self, docs))
         return [[next(scores) for _ in sentence_bounds(doc)] for doc in docs]
@@ -314,9 +304,6 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
         """Return the distribution over the analyses of the docs' sentences.
 
         The annotation that is already on the docs is evidence.
-
-        Args:
-            docs: the docs.
 
         Returns:
             A distribution with one row for each sentence that has tokens. For trees, `labels[i]`
@@ -419,9 +406,7 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
         return read_evidence(self.name, doc, spans, require, forbid, allow, tokens)
 
     @abstractmethod
-    def _check_evidence(
-        self, doc: Doc, evidence: Evidence, bounds: Bounds, remedy: str = "change one of them"
-    ) -> None:
+    def _check_evidence(self, doc: Doc, evidence: Evidence, bounds: Bounds, remedy: str) -> None:
         """Check that an analysis can agree with the evidence on a doc."""
 
     @abstractmethod

@@ -71,88 +71,69 @@ class CountCorrection(NamedTuple):
 Value = TypeVar("Value")
 
 
-def checked_recall(name: str, value: Any) -> dict[str, Promise]:
-    """Check that there is a `Promise` for some labels; the empty label stands for all.
+def _coverage(value: Any) -> Coverage:
+    coverage = Coverage(*value)
+    if not (0 < coverage.level < 1 and 0 <= coverage.least <= 1 and coverage.documents > 0):
+        raise ValueError
+    return coverage
 
-    Raises:
-        InputError: if there is not; the error begins with the `name` of the component.
-    """
+
+def _recall(value: Any) -> dict[str, Promise]:
+    promises = {label: Promise(*promise) for label, promise in value.items()}
+    for each in promises.values():
+        if not (0 < each.recall < 1 and 0 < each.confidence < 1 and 0 <= each.least <= 1):
+            raise ValueError
+    return promises
+
+
+def _counts(value: Any) -> dict[str, CountCorrection]:
+    counts = {
+        label: CountCorrection(*(Correction(*map(float, each)) for each in pair))
+        for label, pair in value.items()
+    }
+    if not all(number >= 0 for pair in counts.values() for each in pair for number in each):
+        raise ValueError
+    return counts
+
+
+READERS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "coverage": (
+        _coverage,
+        "be a level between 0 and 1, a least probability from 0 to 1 and a number of documents",
+    ),
+    "recall": (
+        _recall,
+        "have a recall, a confidence, a least probability and a number of documents for each label",
+    ),
+    "counts": (
+        _counts,
+        "have a ratio, a dispersion and an uncertainty of mentions and of distinct entities for "
+        "each label",
+    ),
+}
+"""For each setting the function that reads it, and what it must be or have, for errors.
+
+The empty label of `recall` stands for all labels.
+"""
+
+
+def checked(name: str, setting: str, value: Any) -> Any:
+    """Read a calibrated setting; InputError, which begins with `name`, if it is not possible."""
+    read, must = READERS[setting]
     try:
-        read = {label: Promise(*promise) for label, promise in value.items()}
-        right = all(
-            0 < each.recall < 1 and 0 < each.confidence < 1 and 0 <= each.least <= 1
-            for each in read.values()
-        )
+        return read(value)
     except (TypeError, ValueError, AttributeError):
-        right = False
-    if not right:
-        raise InputError(
-            f"{name}: recall is {value!r}: it must have a recall, a confidence, a least "
-            "probability and a number of documents for each label"
-        )
-    return read
-
-
-def checked_counts(name: str, value: Any) -> dict[str, CountCorrection]:
-    """Check that there is a `CountCorrection` for each label.
-
-    Raises:
-        InputError: if there is not; the error begins with the `name` of the component.
-    """
-    try:
-        read = {
-            label: CountCorrection(*(Correction(*map(float, each)) for each in pair))
-            for label, pair in value.items()
-        }
-        right = all(number >= 0 for pair in read.values() for each in pair for number in each)
-    except (TypeError, ValueError, AttributeError):
-        right = False
-    if not right:
-        raise InputError(
-            f"{name}: counts is {value!r}: it must have a ratio, a dispersion and an uncertainty "
-            "of mentions and of distinct entities for each label"
-        )
-    return read
+        raise InputError(f"{name}: {setting} is {value!r}: it must {must}") from None
 
 
 def checked_temperature(name: str, value: Any) -> float:
-    """Check that a temperature is a number from 0.01 to 100.
-
-    Raises:
-        InputError: if it is not; the error begins with the `name` of the component.
-    """
+    """Raise InputError, which begins with `name`, unless a temperature is from 0.01 to 100."""
     number = isinstance(value, (int, float, numpy.floating)) and not isinstance(value, bool)
     if not number or not COLDEST <= value <= HOTTEST:
         raise InputError(
             f"{name}: temperature is {value!r}: it must be a number from {COLDEST:g} to {HOTTEST:g}"
         )
     return float(value)
-
-
-def checked_coverage(name: str, value: Any) -> Coverage:
-    """Check that a coverage has a level, a least probability and a number of documents.
-
-    Raises:
-        InputError: if it does not; the error begins with the `name` of the component.
-    """
-    try:
-        level, least, documents = value
-        right = 0 < level < 1 and 0 <= least <= 1 and documents > 0
-    except (TypeError, ValueError):
-        right = False
-    if not right:
-        raise InputError(
-            f"{name}: coverage is {value!r}: it must be a level between 0 and 1, a least "
-            "probability from 0 to 1 and a number of documents"
-        )
-    return Coverage(*value)
-
-
-CHECKS: dict[str, Callable[[str, Any], Any]] = {
-    "coverage": checked_coverage,
-    "recall": checked_recall,
-    "counts": checked_counts,
-}
 
 
 class Stored(Generic[Value]):
@@ -170,14 +151,14 @@ class Stored(Generic[Value]):
             if calibrated is None:
                 return self
             kept = calibrated.pipe.cfg.get(self.name)
-            return None if kept is None else CHECKS[self.name](calibrated.pipe.name, kept)
+            return None if kept is None else checked(calibrated.pipe.name, self.name, kept)
 
     def __set__(self, calibrated: "Calibrated", value: Value | None) -> None:
         pipe = calibrated.pipe
         if value is None:
             pipe.cfg.pop(self.name, None)
         else:
-            pipe.cfg[self.name] = _plain(CHECKS[self.name](pipe.name, value))
+            pipe.cfg[self.name] = _plain(checked(pipe.name, self.name, value))
 
 
 def _plain(value: Any) -> Any:
@@ -187,11 +168,7 @@ def _plain(value: Any) -> Any:
 
 
 class Calibrated:
-    """The results of `spacy-psa calibrate` for a component, which are saved with it.
-
-    Args:
-        pipe: a component with a `temperature`.
-    """
+    """The results of `spacy-psa calibrate` for a component, which are saved with it."""
 
     coverage = Stored[Coverage]()
     """The promise of `prediction_sets`; None before `spacy-psa calibrate --coverage`."""
@@ -221,7 +198,7 @@ class Calibrated:
     @property
     def names(self) -> list[str]:
         """The names of what was calibrated, apart from the temperature."""
-        return [name for name in CHECKS if name in self.pipe.cfg]
+        return [name for name in READERS if name in self.pipe.cfg]
 
     def forget(self) -> None:
         """Remove all of it, because the probabilities change."""
@@ -260,12 +237,8 @@ def tempered(pipe: Any, scores: Sequence[Floats2d]) -> Tensor:
 
 
 def check_saved(name: str, cfg: Mapping[str, Any]) -> None:
-    """Check what was calibrated among the saved settings of a component.
-
-    Raises:
-        InputError: if it is not possible; the error begins with the `name` of the component.
-    """
+    """Raise InputError, which begins with `name`, if a saved setting cannot be a calibrated one."""
     checked_temperature(name, cfg.get("temperature", 1.0))
-    for setting, check in CHECKS.items():
+    for setting in READERS:
         if setting in cfg:
-            check(name, cfg[setting])
+            checked(name, setting, cfg[setting])

@@ -29,7 +29,6 @@ class Teacher:
     Args:
         nlp: the pipeline of the component. The components before it annotate the docs first, so a
             teacher may listen to a shared tok2vec or transformer.
-        name: the name of the component.
         cache_gb: the gigabytes of potentials that are kept on the model's device, so that a doc
             which comes again is not scored again. Sentences that name their document are not kept
             if the teacher sees whole documents.
@@ -97,7 +96,6 @@ def learn_from(student: Any, teacher: Teacher | None, weight: float = 0.5) -> No
     part.
 
     Args:
-        student: the component that learns.
         teacher: the teacher, which is not saved with the component; None for no teacher.
         weight: the weight of the teacher, from 0 to 1.
 
@@ -144,10 +142,8 @@ def with_teacher(pipe: Any, losses: Tensor, dist: Any, examples: Iterable[Exampl
     """Mix the losses of sentences with the cross entropy with the distributions of the teacher.
 
     Args:
-        pipe: the component that learns, a labeler.
         losses: (B,) its losses.
         dist: its distributions.
-        examples: the examples that the sentences are from.
 
     Raises:
         InputError: if the teacher splits a text into other sentences.
@@ -181,13 +177,8 @@ def _difference(student: Any, teacher: Any) -> str:
 class PotentialsCache:
     """Keeps the potentials of docs, for a teacher that sees the same docs in each pass.
 
-    Docs that no longer fit are computed each time, and so are docs that may not be kept.
-
-    Args:
-        gigabytes: the size of the cache; 0 keeps nothing.
-
-    Raises:
-        InputError: if the size is below 0.
+    Docs that no longer fit into the `gigabytes` are computed each time, and so are docs that may
+    not be kept. InputError if the size is below 0.
     """
 
     def __init__(self, gigabytes: float):
@@ -203,9 +194,7 @@ class PotentialsCache:
     ) -> list[Potentials]:
         """Return the potentials of docs, and compute only those that are not kept.
 
-        Args:
-            compute: computes the potentials of docs; they are kept on their device.
-            may_keep: whether the potentials of a doc depend only on this doc.
+        They are kept on their device, if those of the doc depend only on this doc (`may_keep`).
         """
         keys = [_key(doc) if self._left and may_keep(doc) else None for doc in docs]
         known = [None if key is None else self._kept.get(key) for key in keys]

@@ -23,15 +23,12 @@ Labels = Mapping[int | Token, str | Iterable[str]]
 """Labels for some tokens of a doc, by token or by its number."""
 OUTSIDE = "O"
 """The label of a token in no span."""
+CHANGE = "change one of them"
+"""The remedy for evidence of a user that contradicts itself."""
 
 
 class Evidence(NamedTuple):
-    """Evidence on the analysis of a doc, over its tokens.
-
-    Examples:
-        >>> Evidence([(0, 2, "PER")], []).joined(Evidence([], [(3, 4, "")])).forbidden
-        [(3, 4, '')]
-    """
+    """Evidence on the analysis of a doc, over its tokens."""
 
     required: list[Node] = []  # noqa: RUF012
     """Spans that the analysis has. In a tree, a label may be a unary chain such as "S VP"."""
@@ -105,7 +102,6 @@ def read_evidence(
     """Read what a user knows of the analysis of a doc.
 
     Args:
-        name: the name of the component, for errors.
         labels: the labels that the component knows.
         require: spans that the analysis has; without label, a span may have any.
         forbid: spans that it does not have; without label, a span is forbidden with all labels.
@@ -142,9 +138,8 @@ def read_evidence(
 def checked_span(name: str, doc: Doc, asked: Asked) -> Node:
     """Read a span of a user; its label is empty if it has none.
 
-    Raises:
-        InputError: for something that is not a span, and for a span of another doc, outside the
-            doc, or without tokens. The error begins with `name`.
+    InputError, which begins with `name`, for something that is not a span, and for a span of
+    another doc, outside the doc, or without tokens.
     """
     if isinstance(asked, Span):
         if asked.doc is not doc:
@@ -170,11 +165,7 @@ def checked_span(name: str, doc: Doc, asked: Asked) -> Node:
 
 
 def check_label(name: str, label: str, labels: Iterable[str], what: str) -> None:
-    """Check that a component knows the label of something.
-
-    Raises:
-        InputError: if it does not.
-    """
+    """Raise InputError unless a component knows the label of something, which `what` names."""
     labels = tuple(labels)
     if label not in labels:
         raise InputError(
@@ -206,11 +197,7 @@ def check_groups(*keys: str | None, written: str | None = None) -> None:
 
 
 def check_other_group(setting: str, key: str | None, written: str) -> None:
-    """Check that a component reads a span group that it does not write.
-
-    Raises:
-        SettingError: if it is empty, or the group that the component writes.
-    """
+    """Raise SettingError if a span group that a component reads is empty, or the one it writes."""
     if key == "":
         raise SettingError(setting, key, "it must be the name of a span group")
     if key == written:
@@ -223,21 +210,14 @@ def check_consistent(
     evidence: Evidence,
     bounds: Bounds,
     clash: Callable[[Node, Node], str | None],
-    remedy: str = "change one of them",
+    remedy: str,
     may_cross: Collection[Node] = (),
 ) -> None:
     """Check that evidence does not contradict itself.
 
     Args:
-        name: the name of the component, for the error.
-        evidence: the evidence.
-        bounds: the sentences of the doc.
         clash: why two spans, in order, cannot both be in an analysis; None if they can.
-        remedy: the advice of the error.
         may_cross: the spans that may cross the bounds of a sentence.
-
-    Raises:
-        InputError: for the first contradiction.
     """
 
     def refuse(why: str) -> None:

@@ -14,7 +14,7 @@ from torch import nn
 
 from spacy_psa.architectures.sentencewise import listens, sentence_scores
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.evidence import NOTHING, Evidence
+from spacy_psa.pipeline.evidence import CHANGE, NOTHING, Evidence
 from spacy_psa.pipeline.upstream import check_upstream
 from spacy_psa.sentences import Bounds, SplitDocs
 
@@ -43,7 +43,6 @@ class Inference:
     Args:
         pipe: the component. It reads and translates evidence (`_on_doc`, `_translated`), divides
             sentences into batches (`_divided`) and makes distributions (`_given`).
-        docs: the docs.
 
     Raises:
         InputError: if the evidence on a doc contradicts itself, or the model listens to a component
@@ -188,16 +187,12 @@ def evidence_on(pipe: Any, doc: Doc, bounds: Bounds) -> Evidence:
     if grouped.is_empty:
         return evidence
     evidence = evidence.joined(grouped)
-    pipe._check_evidence(doc, evidence, bounds)
+    pipe._check_evidence(doc, evidence, bounds, CHANGE)
     return evidence
 
 
 def checked_scores(pipe: Any, docs: list[Doc]) -> list[Floats2d]:
-    """Compute the output of the model for docs, without evidence; see `check_scores`.
-
-    Raises:
-        ValueError: if the component has no weights.
-    """
+    """Compute the output of the model for docs, without evidence; see `check_scores`."""
     _require_weights(pipe)
     arrays: list[Floats2d] = pipe.model.predict(docs)
     check_scores(pipe.name, pipe.model, arrays, docs)
@@ -212,13 +207,7 @@ def _require_weights(pipe: Any) -> None:
 def check_scores(name: str, model: Model, scores: list[Floats2d], docs: Iterable[Doc]) -> None:
     """Check that no score of a component's model is NaN or infinite; -inf excludes a label.
 
-    Args:
-        model: its model.
-        scores: the output of the model for the docs.
-
-    Raises:
-        InputError: if a score is NaN or infinite. The error names the weights, or else the word
-            vector, that is not finite.
+    The InputError names the weights, or else the word vector, that is not finite.
     """
     largest: list[Any] = [array.max() for array in scores if array.size]
     if len(largest) > 1:

@@ -28,11 +28,7 @@ def read_examples(
 
 
 def check_list(name: str, setting: str, names: Any) -> None:
-    """Check that labels or tags for `initialize` are a list, or None.
-
-    Raises:
-        InputError: if they are not; the error begins with the `name` of the component.
-    """
+    """Raise InputError unless labels or tags for `initialize` are a list, or None."""
     if isinstance(names, (str, Mapping)):
         raise InputError(
             f"{name}: {setting} is {reprlib.repr(names)}: it must be a list of {setting}, "

@@ -12,11 +12,9 @@ Reduction = Literal["mean", "sum"]
 
 
 def reduced(pipe: Any, losses: Tensor) -> Tensor:
-    """Reduce the losses of the sentences of an update to their mean, or to their sum.
+    """Reduce the losses (B,) of the sentences of an update to their mean, or to their sum.
 
-    Args:
-        pipe: the component, whose `_whole` is the batch that the update is a part of.
-        losses: (B,) the losses of the sentences.
+    The mean is over all sentences of `pipe._whole`, if the update is a part of that batch.
     """
     if pipe._reduction == "sum":
         return losses.sum()

@@ -33,7 +33,6 @@ def rehearse(
         drop: dropout rate of spaCy's own layers.
         sgd: the optimizer; None to add up gradients and keep the weights as they are.
         losses: the losses so far, by component.
-        config: not used.
 
     Returns:
         The losses.
@@ -62,11 +61,7 @@ def rehearse(
 def learn(pipe: Any, docs: list[Doc], drop: float, losses: Callable[[Any], Tensor]) -> float:
     """Add the gradients of the mean loss of the sentences of docs; return this mean.
 
-    Args:
-        pipe: the component.
-        docs: the docs.
-        drop: dropout rate of spaCy's own layers.
-        losses: computes the losses of sentences, (B,), from their distributions.
+    `losses` computes the losses of sentences, (B,), from their distributions.
     """
     set_dropout_rate(pipe.model, drop)
     scores, backprop = pipe.model.begin_update(docs)

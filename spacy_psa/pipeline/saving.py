@@ -37,9 +37,7 @@ def set_changes(pipe: Any) -> None:
 def all_or_nothing(pipe: Any) -> Iterator[None]:
     """Make a context in which a component is loaded; if that fails, it stays as it was.
 
-    Raises:
-        InputError: if the data are damaged, or belong to another architecture.
-        FileNotFoundError: if a file is missing.
+    InputError if the data are damaged, or belong to another architecture.
     """
     cfg, model = {**pipe.cfg, "labels": pipe.label_data}, pipe.model.to_bytes()
     settings = {name: getattr(pipe, name) for name in pipe._configured}

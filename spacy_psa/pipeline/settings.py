@@ -15,14 +15,12 @@ from spacy_psa.errors import SettingError, naming
 class Setting:
     """An attribute of a component that is checked whenever it is set.
 
-    Args:
-        check: called with the name of the setting and the value; raises a SettingError.
-        doc: the description of the setting.
+    `check` is called with the name of the setting and the value, and raises a SettingError. The
+    class of the component describes the setting.
     """
 
-    def __init__(self, check: Callable[[str, Any], None], doc: str):
+    def __init__(self, check: Callable[[str, Any], None]):
         self.check = check
-        self.__doc__ = doc
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -41,11 +39,7 @@ class Setting:
 
 
 def check_switch(setting: str, value: Any) -> None:
-    """Check that a value is True or False.
-
-    Raises:
-        SettingError: if it is not.
-    """
+    """Raise SettingError unless a value is True or False."""
     if not isinstance(value, bool):
         raise SettingError(setting, value, "it must be True or False")
 
@@ -89,7 +83,6 @@ def component_factory(
 
     Args:
         factory: the name of the factory, such as "crf_ner".
-        component: the class of the component.
         model: the default model, as the block [model] of a config.
         scorer: the registered name of the default scorer.
         assigns: the attributes that the component writes; see spaCy's `Language.factory`.

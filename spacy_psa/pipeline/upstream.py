@@ -49,15 +49,7 @@ def annotation_read(model: Model) -> list[str]:
 
 
 def check_upstream(name: str, model: Model, docs: Iterable[Doc]) -> None:
-    """Check that docs have the vectors that a model listens to, in place of which it reads zeros.
-
-    Args:
-        name: the name of the component, for the error.
-        model: its model.
-
-    Raises:
-        InputError: if a doc has none.
-    """
+    """Raise InputError if a doc lacks the vectors that a model listens to; it would read zeros."""
     nodes = listeners(model)
     for doc in docs if nodes else ():
         for node in nodes:

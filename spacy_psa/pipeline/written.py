@@ -71,11 +71,7 @@ def _key(name: str, item: Span | Token) -> Key:
 
 
 def spans_now(doc: Doc, key: str) -> SpanGroup:
-    """Return a span group at the tokens that its spans have now.
-
-    Raises:
-        KeyError: if the doc has no such group.
-    """
+    """Return a span group at the tokens that its spans have now; KeyError if there is none."""
     group = doc.spans[key]
     return follow_tokens(doc, key) if has_moved(group) else group
 
@@ -89,18 +85,7 @@ def write_group(
 
 
 def has_moved(group: SpanGroup) -> bool:
-    """Whether spans have other characters than their tokens, which were merged or split.
-
-    Examples:
-        >>> import spacy
-        >>> doc = spacy.blank("en")("Ada met Bob")
-        >>> doc.spans["names"] = [Span(doc, 2, 3, "NP")]
-        >>> before = has_moved(doc.spans["names"])
-        >>> with doc.retokenize() as retokenizer:
-        ...     retokenizer.merge(doc[0:2])
-        >>> before, has_moved(doc.spans["names"])
-        (False, True)
-    """
+    """Whether spans have other characters than their tokens, which were merged or split."""
     try:
         return any(map(is_moved, group))
     except IndexError:  # there are fewer tokens now

@@ -1,6 +1,6 @@
-"""A new label for a trained component, which keeps the others."""
+"""A new label for a trained component, whose earlier predictions keep the others."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -9,6 +9,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import fix_random_seed, registry
+from torch import Tensor
 
 from spacy_psa.architectures.more_labels import copy_tag_0
 from spacy_psa.architectures.sentencewise import listeners
@@ -18,11 +19,14 @@ from spacy_psa.corpora.unlabelled import read_with_unlabelled
 from spacy_psa.errors import InputError
 from spacy_psa.loading import find_pipe, load_pipeline
 from spacy_psa.pipeline.chain.labeler import POTENTIALS
-from spacy_psa.pipeline.chain.new_labels import learn_labels
+from spacy_psa.pipeline.chain.span_tags import MISSING
 from spacy_psa.pipeline.chain.spans import SpanLabeler
-from spacy_psa.pipeline.distillation import Teacher
+from spacy_psa.pipeline.distillation import Teacher, taught
+from spacy_psa.pipeline.rehearsal import learn
 from spacy_psa.pipeline.upstream import with_upstream
 from spacy_psa.sentences import unannotated
+from spacy_psa.structs.chain import LinearChain
+from spacy_psa.structs.cross_entropy import coarse_cross_entropy
 
 EXAMPLE_WORDS, TEXT_WORDS = 250, 500
 """The words of the examples and of the other texts in a batch."""
@@ -71,14 +75,10 @@ def teach_label(
     coverage are removed.
 
     Args:
-        model: the folder or package of the pipeline.
-        label: the new label.
         examples: a file in a format of `init corpus`, in which the new label is annotated.
         texts: text without annotation, a .txt or .spacy file; None for only the examples.
         pipe: the name of the component; None if there is only one.
         updates: the number of updates; 0 for ten passes over the examples, and at least 300.
-        seed: of the order and the dropout.
-        gpu_id: the number of the GPU; -1 for the CPU.
 
     Raises:
         InputError: if the label is not new, the examples do not have it or have unknown labels,
@@ -161,6 +161,49 @@ def _learn(
         batch = [example for examples in streams for example in next(examples, ())]
         learn_labels(pipe, teacher, batch, drop)
         pipe.finish_update(optimizer)
+
+
+def learn_labels(pipe: Any, teacher: Teacher, examples: Sequence[Example], drop: float) -> float:
+    """Learn labels that the teacher does not know, and repeat the teacher for the others.
+
+    Let A be the analyses of a sentence that agree with its annotation, and π(y') the analysis y'
+    without the spans of new labels. The loss is the mean over sentences of
+
+        -Σ_y p(y | y in π(A)) log Σ_{y' in A with π(y') = y} q(y'),
+
+    where p is the teacher's distribution and q that of `pipe`; see `coarse_cross_entropy`. So the
+    old labels keep their probabilities, and a new label only wins probability from O. Where the
+    annotation has a new label, only the teacher's analyses with O at its tokens count.
+
+    Only the new labels need to be annotated. Spans with old labels count as well. An annotated
+    token outside of all spans has no new label, but may have an old one. A token without annotation
+    may have any. The gradients are added to those of the model.
+
+    Args:
+        pipe: a `SpanLabeler`, whose first tags are those of the teacher.
+        teacher: the component before the labels were added.
+        examples: docs with their references.
+
+    Returns:
+        The loss, in nats a sentence.
+
+    Raises:
+        InputError: if a label of the annotation is not known.
+    """
+    docs = [example.predicted for example in examples]
+    old = len(teacher.pipe.tags)
+
+    def losses(chain: LinearChain) -> Tensor:
+        gold = pipe._padded_gold(examples, chain)
+        outside = gold == 0
+        allowed = pipe._gold_allowed(gold.masked_fill(outside, MISSING))
+        allowed[..., old:] &= ~outside[..., None]
+        before = allowed[..., :old].clone()
+        before[..., 0] |= allowed[..., old:].any(-1)
+        repeated = taught(teacher, docs).constrain(before)
+        return coarse_cross_entropy(repeated, chain, chain.constrain(allowed))
+
+    return learn(pipe, docs, drop, losses)
 
 
 def count_updates(examples: list[Example]) -> int:

@@ -10,8 +10,8 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from thinc.api import Adam
 
-from spacy_psa.pipeline.chain.new_labels import learn_labels
 from spacy_psa.pipeline.distillation import Teacher, taught
+from spacy_psa.training.new_label import learn_labels
 from tests.helpers.commands import assert_one_error, command
 from tests.helpers.embedders import LISTENER
 from tests.helpers.pipelines import (

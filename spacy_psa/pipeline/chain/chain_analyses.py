@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from spacy_psa.pipeline.analyses import BatchAnalyses, SentenceAnalyses
 from spacy_psa.pipeline.chain.refined_chain import RefinedChain
 from spacy_psa.pipeline.chain.span_posteriors import Posterior
-from spacy_psa.pipeline.chain.span_tags import Labelled
+from spacy_psa.pipeline.chain.span_tags import Labelled, SpanScheme
+from spacy_psa.pipeline.evidence import OUTSIDE, Evidence
 from spacy_psa.structs.chain import LinearChain
 
 TagSequences = list[tuple[float, NDArray[numpy.int64]]]
@@ -30,6 +31,30 @@ class Known(NamedTuple):
     weights: Mapping[Labelled, float] = {}
     """The number that is added to the log odds of a span (start, end, label) over the tokens of
     the sentence; -inf for a span that no analysis has."""
+
+
+def what_is_known(evidence: Evidence, length: int, scheme: SpanScheme) -> Known:
+    """Find the tags that evidence on a sentence of `length` tokens allows, and weights of spans."""
+    forbidden = [
+        (start, end, each)
+        for start, end, label in evidence.forbidden
+        for each in ([label] if label else scheme.labels)
+    ]
+    weights = {**evidence.suggested, **dict.fromkeys(forbidden, -math.inf)}
+    if not evidence.required and not evidence.allowed:
+        return Known(None, weights)
+    allowed = numpy.ones((length, len(scheme.tags)), dtype=bool)
+    for start, end, label in evidence.required:
+        there = numpy.zeros_like(allowed[start:end])
+        for each in [label] if label else scheme.labels:
+            tags = scheme.encode(end - start, [(0, end - start, each)])
+            there[numpy.arange(end - start), tags] = True
+            allowed[end : end + 1, scheme.tag("I", each)] = False  # the span does not continue
+        allowed[start:end] &= there
+    label_of = [OUTSIDE, *(label for label in scheme.labels for _ in scheme.prefixes)]
+    for i, labels in evidence.allowed.items():
+        allowed[i] &= [label in labels for label in label_of]
+    return Known(allowed, weights)
 
 
 class ChainSentence(SentenceAnalyses):
@@ -84,12 +109,8 @@ class ChainBatch(BatchAnalyses):
 def best_tags(chain: LinearChain, k: int) -> list[TagSequences]:
     """Find the k best tag sequences of each sentence of a chain, over the tags of the component.
 
-    Returns:
-        For each sentence, pairs of a log probability and the tags (length,), best first. There
-        are fewer than k if the sentence has fewer tag sequences.
-
-    Raises:
-        ValueError: if a sentence has no tag sequence.
+    They are pairs of a log probability and the tags (length,), best first, or fewer than k if the
+    sentence has fewer. ValueError if it has none.
     """
     # Time and memory grow with k, so ask for no more sequences than there are.
     possible = torch.where(chain.potentials > -torch.inf, 0.0, -torch.inf)

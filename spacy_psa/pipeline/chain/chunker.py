@@ -32,7 +32,6 @@ def score_chunks(
     Only docs whose reference has chunks count.
 
     Args:
-        examples: predicted docs with their references.
         spans_key: the key of `doc.spans` that holds the chunks; None for `component_key`.
         component_key: the key of the component that predicted.
 
@@ -130,8 +129,7 @@ class ChunkStore(SpanStore):
     def reference(self, name: str, doc: Doc) -> list[Span] | None:
         """Read the chunks of a reference doc; None if it has no such annotation.
 
-        Raises:
-            InputError: if two chunks overlap, or if one has no token.
+        InputError if two chunks overlap, or if one has no token.
         """
         if self.spans_key not in doc.spans:
             return None

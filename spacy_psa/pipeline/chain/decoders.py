@@ -22,9 +22,8 @@ MBR_DOCS = 256  # docs with potentials in memory at a time
 class SpanDecoder(ABC):
     """Base class of the ways to choose spans.
 
-    Args:
-        scores: whether predictions have the probability of each span.
-        entropy: whether predictions have the entropy of the distribution.
+    Predictions have the probability of each span with `scores`, and the entropy of the distribution
+    with `entropy`.
     """
 
     overlapping: ClassVar[bool] = False
@@ -129,14 +128,9 @@ class ThresholdDecoder(SpanDecoder):
 
 
 def make_decoder(decode: Decode, threshold: float, *, scores: bool, entropy: bool) -> SpanDecoder:
-    """Make the decoder with a name.
+    """Make the decoder of a setting; `scores` and `entropy` are those of `SpanDecoder`.
 
-    Args:
-        decode: "viterbi", "mbr" or "threshold".
-        threshold: a probability from 0 to 1, for "threshold".
-        scores: whether predictions have the probability of each span; those of "mbr" and
-            "threshold" always have it.
-        entropy: whether predictions have the entropy of the distribution.
+    Predictions of "mbr" and "threshold" always have the probabilities of spans.
     """
     if decode == "viterbi":
         return ViterbiDecoder(scores=scores, entropy=entropy)
@@ -156,11 +150,7 @@ class _Row(NamedTuple):
 
 
 def _rows(scheme: SpanScheme, batch: Any) -> list[_Row]:
-    """List the sentences of a batch.
-
-    Raises:
-        ValueError: if a sentence has no analysis.
-    """
+    """List the sentences of a batch; ValueError if one has no analysis."""
     chain = batch.dist
     _ = chain.argmax  # raises if no analysis is possible
     rows = chain.split()

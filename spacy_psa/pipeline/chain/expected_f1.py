@@ -56,12 +56,8 @@ TILTS = numpy.concatenate([-numpy.geomspace(0.02, 20, 16), numpy.geomspace(0.02,
 def best_expected_f1(chain: LinearChain, scheme: SpanScheme) -> list[list[tuple[int, int, int]]]:
     """Find the set of spans with the highest expected F1 over all sentences of one doc together.
 
-    Args:
-        chain: the distribution over legal tag sequences of the doc's sentences, given the
-            evidence, in double precision.
-
-    Returns:
-        The spans of each sentence in order, as (start, end, index of the label).
+    The chain is over the sentences, given the evidence, in double precision. Returns the spans of
+    each sentence in order, as (start, end, index of the label).
     """
     best, log_prob = _most_probable(chain, scheme)
     count = sum(map(len, best))
@@ -115,11 +111,7 @@ def _probability_of_none(chain: LinearChain) -> float:
 
 
 class NumberOfSpans:
-    """The number of true spans, |T|, of a doc.
-
-    Args:
-        counts: its generating functions.
-    """
+    """The number of true spans, |T|, of a doc."""
 
     def __init__(self, counts: SpanCounts):
         self.tokens = int(counts.lengths.sum())

@@ -88,12 +88,7 @@ def doc_confidence(doc: Doc) -> dict[str, list[float]]:
 def set_doc_confidence(doc: Doc, scores: dict[str, list[float]]) -> None:
     """Give the span groups of a doc their scores, as the setter of `Doc._.confidence`.
 
-    Args:
-        doc: a doc with the span groups.
-        scores: the scores of the spans of each group, by the group's key in `doc.spans`.
-
-    Raises:
-        ValueError: if a group is missing, or has another number of spans.
+    ValueError if a group is missing, or has another number of spans.
     """
     for key, values in scores.items():
         if key not in doc.spans or len(doc.spans[key]) != len(values):

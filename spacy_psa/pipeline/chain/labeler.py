@@ -51,12 +51,10 @@ class ChainLabeler(StructuredPipe):
     evidence on a doc (`_on_doc`), and translates evidence (`_translated`) and tags (`_named`).
 
     Args:
-        vocab: the vocabulary of the pipeline.
         model: Model[List[Doc], List[Floats2d]] with one array of potentials for each sentence, as
             `spacy-psa.CRF.v1` and `spacy-psa.Softmax.v1` make them: for each token K * K log
             potentials, those of the legal pairs of tags, or K log probabilities. The default is
             PSA-BiLSTM-CRF.
-        name: the name of the component in the pipeline.
         reduction: whether an update follows the "mean" or the "sum" of its sentences' negative
             log likelihoods (Wei2020 Eq. 3 has the sum).
         label_smoothing: the share of the loss that is the cross entropy with the uniform
@@ -245,15 +243,9 @@ class ChainLabeler(StructuredPipe):
 
     @abstractmethod
     def _gold_tags(self, example: Example, bounds: Bounds) -> list[Tags]:
-        """Read the gold tags of an example.
+        """Read the gold tags of each sentence of an example, (length,), MISSING without annotation.
 
-        Args:
-            example: a predicted doc with its reference.
-            bounds: the sentences of the predicted doc.
-
-        Returns:
-            (length,) the tags of each sentence, MISSING if a token has no annotation. A sequence
-            without missing tags is legal.
+        A sequence without missing tags is legal.
         """
 
     def _trained(self, scores: list[Floats2d], flat: Tensor) -> LinearChain:
@@ -302,18 +294,9 @@ class ChainLabeler(StructuredPipe):
         return isinstance(other, ChainLabeler) and self.tags == other.tags
 
     def _log_likelihood(self, flat: Tensor, lengths: Tensor, examples: list[Example]) -> Tensor:
-        """Compute the log probability of the annotation of examples, without costs of training.
+        """Compute the log probability of the annotation, (B,), without costs of training.
 
-        Args:
-            flat: the scores of all sentences, row after row.
-            lengths: (B,) the number of rows of each sentence that has tokens.
-            examples: the examples that the sentences are from.
-
-        Returns:
-            (B,) nats.
-
-        Raises:
-            InputError: if the component does not know a gold label.
+        `flat` has the scores of all sentences, row after row, and `lengths` their numbers of rows.
         """
         chain = self._chain(flat, lengths, legal=True)
         return self._log_prob_of_gold(chain, self._padded_gold(examples, chain), examples)

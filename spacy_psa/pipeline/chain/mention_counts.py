@@ -104,7 +104,6 @@ def count_mentions(pipe: Any, docs: Sequence[Doc]) -> list[TextCounts]:
 
     Args:
         pipe: a `crf_ner` or `crf_chunker`.
-        docs: the docs.
     """
     read: dict[int, _Batch] = {}
     counts = []

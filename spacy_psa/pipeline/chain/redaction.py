@@ -20,7 +20,6 @@ def shown_spans(
 
     Args:
         pipe: a `crf_ner` or `crf_chunker`.
-        docs: the docs.
         labels: the labels of the spans; None for all.
 
     Returns:
@@ -43,15 +42,8 @@ def shown_spans(
 def thresholds(pipe: Any, labels: Iterable[str], recall: float = 0.0) -> dict[str, float]:
     """Look up the least probability of the spans of each label.
 
-    A label without a promise of its own has that of all labels.
-
-    Args:
-        pipe: the component.
-        labels: the labels.
-        recall: the recall that has to be promised, at least.
-
-    Raises:
-        InputError: if it is not promised, or the component does not know a label.
+    A label without a promise of its own has that of all labels. InputError if a recall of at least
+    `recall` is not promised, or the component does not know a label.
     """
     promises, least = pipe.calibrated.recall or {}, {}
     for label in labels:
@@ -112,7 +104,6 @@ def redact(doc: Doc, shown: Iterable[tuple[Span, float]], best: Iterable[Span]) 
     Spans that overlap are replaced together, by the label of the most probable one.
 
     Args:
-        doc: the doc.
         shown: the spans with their probabilities.
         best: the spans of the best analysis.
 

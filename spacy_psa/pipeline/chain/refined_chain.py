@@ -86,7 +86,6 @@ def with_weights(
     partition is exact, and gradients flow to the potentials of the given chain.
 
     Args:
-        chain: a distribution over the K tags of B sentences, given everything else that is known.
         weights: for each sentence, spans (start, end, label), which may overlap and share ends.
 
     Raises:
@@ -111,10 +110,6 @@ def with_names(
     Whether such a span ends at a token depends on where it began. So the spans with its start and
     its label get a label of their own, which no other span has, with the potentials of their label.
     Nothing is subtracted, so no digits are lost, however probable the spans are.
-
-    Args:
-        chain: a distribution over the K tags of B sentences.
-        spans: for each sentence, spans (start, end, label).
 
     Returns:
         The chain; the places in its flat potentials of the pairs of tags that end one of the spans,
@@ -159,14 +154,7 @@ def with_names(
 
 
 def _rename(there: Tensor, scheme: SpanScheme, start: int, label: str, name: str) -> None:
-    """Give the spans of a label that begin at a token another name.
-
-    Args:
-        there: (n, K', K') bool, the transitions of a sentence that are possible; changed in place.
-        start: the token.
-        label: the label.
-        name: the name.
-    """
+    """Rename spans that begin at a token, in the possible transitions (n, K', K') of a sentence."""
     for prefix in ("B", "S"):
         there[start, :, scheme.tag(prefix, label)] = False
         there[start, :, scheme.tag(prefix, name)] = True
@@ -179,12 +167,7 @@ def _rename(there: Tensor, scheme: SpanScheme, start: int, label: str, name: str
 def _ends(scheme: SpanScheme, length: int, start: int, end: int, name: str) -> Tensor:
     """Find the transitions that end a span, as places in the flat (n, K', K') of its sentence.
 
-    Args:
-        scheme: the K' tags.
-        length: the number of tokens of the sentence.
-        start: the first token of the span.
-        end: the token after its last one.
-        name: its label; if it has several tokens, one that only spans with this start have.
+    If the span has several tokens, `name` is a label that only spans with this start have.
     """
     single, size = end - start == 1, len(scheme.tags)
     every = torch.arange(size)

@@ -55,9 +55,6 @@ class SpanCounts(ABC):
     def log_means(self, log_x: Floats) -> Floats:
         """Compute log E[x^|T|].
 
-        Args:
-            log_x: (X,) the logarithms of the numbers x.
-
         Returns:
             (X,) float64.
         """
@@ -114,12 +111,7 @@ class SpanCounts(ABC):
 
 
 class PairSpanCounts(SpanCounts):
-    """The numbers of spans under a chain over legal pairs of tags; see `SpanCounts`.
-
-    Args:
-        chain: the distribution, over the tags of the scheme.
-        scheme: the meaning of the tags.
-    """
+    """The numbers of spans under a chain over legal pairs of tags; see `SpanCounts`."""
 
     def __init__(self, chain: PairChain, scheme: SpanScheme):
         super().__init__(chain, scheme)
@@ -160,12 +152,7 @@ class PairSpanCounts(SpanCounts):
 
 
 class DenseSpanCounts(SpanCounts):
-    """The numbers of spans under any chain; see `SpanCounts`.
-
-    Args:
-        chain: the distribution, over the tags of the scheme.
-        scheme: the meaning of the tags.
-    """
+    """The numbers of spans under any chain; see `SpanCounts`."""
 
     def __init__(self, chain: LinearChain, scheme: SpanScheme):
         super().__init__(chain, scheme)

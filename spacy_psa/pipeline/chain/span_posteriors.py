@@ -135,14 +135,9 @@ class SpanPosteriors:
 
 
 def sentence_posteriors(chain: LinearChain, scheme: SpanScheme) -> list[Posterior]:
-    """Give a function for each sentence of a chain: from start, end and label to the posterior.
+    """Return a function for each sentence of a chain: from start, end and label to the posterior.
 
-    Args:
-        chain: the distribution over legal tag sequences, given the evidence.
-        scheme: the meaning of the component's tags.
-
-    Raises:
-        ValueError: if a sentence has no analysis.
+    ValueError if a sentence has no analysis.
     """
     refined = chain if isinstance(chain, RefinedChain) else None
     scheme = refined.scheme if refined else scheme

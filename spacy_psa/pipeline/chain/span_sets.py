@@ -16,12 +16,7 @@ from spacy_psa.pipeline.chain.span_posteriors import Floats, Integers
 
 
 def most_apart(starts: Integers, ends: Integers) -> int:
-    """Compute the size of the largest set of spans that do not overlap.
-
-    Args:
-        starts: (S,) the first token of each span.
-        ends: (S,) the token after its last one.
-    """
+    """Compute the size of the largest set of spans that do not overlap."""
     count, after = 0, 0
     for i in numpy.argsort(ends, kind="stable"):
         if starts[i] >= after:

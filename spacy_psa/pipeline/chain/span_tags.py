@@ -59,45 +59,21 @@ class SpanScheme:
         self._legal: LegalTransitions | None = None
 
     def tag(self, prefix: str, label: str) -> int:
-        """Find the number of a tag.
-
-        Args:
-            prefix: B, I, E or S; in BIO, S stands for B and E for I.
-            label: the label.
-        """
+        """Find the number of a tag; in BIO, S stands for B and E for I."""
         if self.tag_format == "BIO":
             prefix = {"S": "B", "E": "I"}.get(prefix, prefix)
         return 1 + self._index[label] * len(self.prefixes) + self.prefixes.index(prefix)
 
     def columns(self, prefix: str) -> NDArray[numpy.int64]:
-        """Find the numbers of the tags of all labels with a prefix.
-
-        Args:
-            prefix: B, I, E or S, as for `tag`.
-
-        Returns:
-            (labels,) int64.
-        """
+        """Find the numbers of the tags of all labels with a prefix, (labels,) int64; see `tag`."""
         return numpy.array([self.tag(prefix, label) for label in self.labels], dtype="int64")
 
     def label_index(self, label: str) -> int:
-        """Find the index of a label among `labels`.
-
-        Raises:
-            KeyError: if there is no such label.
-        """
+        """Find the index of a label among `labels`; KeyError if there is no such label."""
         return self._index[label]
 
     def encode(self, length: int, spans: Spans) -> NDArray[numpy.int64]:
-        """Encode spans that do not overlap as tags.
-
-        Args:
-            length: n, the number of tokens.
-            spans: the spans, as (start, end, label).
-
-        Returns:
-            (n,) int64, the numbers of the tags.
-        """
+        """Encode spans (start, end, label) that do not overlap as tags, (length,) int64."""
         tags = numpy.zeros(length, dtype="int64")
         for start, end, label in spans:
             if end - start == 1:
@@ -109,14 +85,7 @@ class SpanScheme:
         return tags
 
     def decode(self, tags: Sequence[int]) -> Spans:
-        """Decode the spans of a legal tag sequence.
-
-        Args:
-            tags: the number of each token's tag.
-
-        Returns:
-            The spans in order, as (start, end, label).
-        """
+        """Decode the spans of a legal tag sequence, in order, as (start, end, label)."""
         spans, start = [], -1
         for i, tag in enumerate([*tags, 0]):
             prefix = "" if tag == 0 else self.prefixes[(tag - 1) % len(self.prefixes)]
@@ -129,14 +98,7 @@ class SpanScheme:
         return spans
 
     def decode_batch(self, sequences: Sequence[Tensor]) -> list[Spans]:
-        """Decode the spans of many legal tag sequences, as `decode` does, in one pass.
-
-        Args:
-            sequences: the tags of each sentence, (n,) int64.
-
-        Returns:
-            The spans of each sentence.
-        """
+        """Decode the spans of many legal tag sequences (n,), as `decode` does, in one pass."""
         if sum(map(len, sequences)) <= FEW_TOKENS:
             return [self.decode(tags.tolist()) for tags in sequences]
         spans_of: list[Spans] = [[] for _ in sequences]

@@ -16,12 +16,11 @@ from thinc.api import Model
 from torch import Tensor
 
 from spacy_psa.errors import InputError, check_amounts, check_choice, check_rates, naming
-from spacy_psa.pipeline.chain.chain_analyses import ChainBatch, Scored
+from spacy_psa.pipeline.chain.chain_analyses import ChainBatch, Scored, what_is_known
 from spacy_psa.pipeline.chain.decoders import SpanDecoder, make_decoder
 from spacy_psa.pipeline.chain.extensions import register
 from spacy_psa.pipeline.chain.labeler import Allowed, ChainLabeler, Known, Tags
 from spacy_psa.pipeline.chain.refined_chain import RefinedChain, without_spans
-from spacy_psa.pipeline.chain.span_evidence import what_is_known
 from spacy_psa.pipeline.chain.span_posteriors import (
     Posterior,
     SpanPosteriors,
@@ -102,10 +101,6 @@ class SpanLabeler(ChainLabeler):
     `scheme = "BIO"` it may end with white space. Spans on a doc stay as they are.
 
     Args:
-        vocab: the vocabulary of the pipeline.
-        model: see `ChainLabeler`.
-        name: the name of the component in the pipeline.
-        store: the place on docs where spans are read and written.
         scheme: "BIOES" tells the end of a span and single tokens apart (Wei2020 section 5.1);
             "BIO" does not.
         decode: "viterbi" predicts the most probable analysis. "mbr" predicts the spans with the
@@ -127,18 +122,9 @@ class SpanLabeler(ChainLabeler):
         InputError: if a setting has a value that is not possible.
     """
 
-    decode = Setting(
-        lambda name, value: check_choice(name, value, Decode),
-        'The way to choose spans: "viterbi", "mbr" or "threshold".',
-    )
-    threshold = Setting(
-        lambda name, value: check_rates(**{name: value}),
-        'The least probability of a span, for `decode = "threshold"`.',
-    )
-    suggested_spans = Setting(
-        check_suggested,
-        "For each span group with suggestions, the weight of one, or of each label.",
-    )
+    decode = Setting(lambda name, value: check_choice(name, value, Decode))
+    threshold = Setting(lambda name, value: check_rates(**{name: value}))
+    suggested_spans = Setting(check_suggested)
     _derived: ClassVar[tuple[str, ...]] = (*ChainLabeler._derived, "_decoder")
 
     def __init__(
@@ -241,9 +227,6 @@ class SpanLabeler(ChainLabeler):
         promised probability, if the document is like those that `calibrate --coverage` had. The
         docs stay as they are. The evidence on them counts.
 
-        Args:
-            docs: the docs.
-
         Returns:
             For each doc, the spans with their probabilities, in order. They may overlap.
 
@@ -299,9 +282,7 @@ class SpanLabeler(ChainLabeler):
         spans = [(s.start, s.end, s.label_) for s in held if s.label_ in self.labels]
         return Evidence(spans, [], {i: {OUTSIDE} for i in free}, suggested)
 
-    def _check_evidence(
-        self, doc: Doc, evidence: Evidence, bounds: Bounds, remedy: str = "change one of them"
-    ) -> None:
+    def _check_evidence(self, doc: Doc, evidence: Evidence, bounds: Bounds, remedy: str) -> None:
         held = {(span.start, span.end, span.label_) for span in self._held(doc)[0]}
         check_consistent(self.name, doc, evidence, bounds, overlap, remedy, may_cross=held)
         for start, end, label in evidence.required:
@@ -399,9 +380,7 @@ class SpanLabeler(ChainLabeler):
     ) -> Tensor:
         """Compute the log probability of the annotation, without analyses that have a wrong span.
 
-        Raises:
-            InputError: if every analysis of a sentence that agrees with its gold spans has a wrong
-                span.
+        InputError if every analysis of a sentence that agrees with its gold spans has a wrong span.
         """
         key = self.store.incorrect_spans_key
         wrong = [spans for eg in examples for spans in self._wrong_spans(eg)] if key else []
@@ -423,8 +402,7 @@ class SpanLabeler(ChainLabeler):
     def _wrong_spans(self, example: Example) -> list[Spans]:
         """Read the spans that are known to be wrong, of each sentence that has tokens.
 
-        Raises:
-            InputError: if a wrong span is also a gold span, or if its label is not known.
+        InputError if a wrong span is also a gold span, or if its label is not known.
         """
         key = self.store.incorrect_spans_key or ""
         bounds = [bound for bound in sentence_bounds(example.predicted) if bound[0] < bound[1]]
@@ -454,10 +432,6 @@ class SpanLabeler(ChainLabeler):
         With `decode = "threshold"`, the scores also have `spans_<name>_p`, `spans_<name>_r`,
         `spans_<name>_f` and `spans_<name>_per_type` of the spans in `doc.spans[name]`, which
         `spacy find-threshold` can use.
-
-        Args:
-            examples: predicted docs with their references.
-            settings: passed to the scorer.
         """
         examples = list(examples)
         if self.store.spans_key:

@@ -52,11 +52,7 @@ class Source(NamedTuple):
 
 
 def check_suggested(setting: str, value: Any) -> None:
-    """Check that a setting has weights for each group of suggested spans, or is None.
-
-    Raises:
-        SettingError: if it does not.
-    """
+    """Raise SettingError unless a setting is None, or has weights for groups of suggested spans."""
     if value is None:
         return
     right = isinstance(value, Mapping) and all(key and isinstance(key, str) for key in value)
@@ -76,9 +72,7 @@ def weight_of(own: float | Mapping[str, float], label: str) -> float:
 def read_suggestions(doc: Doc, suggested: Suggested, labels: Collection[str]) -> dict[Node, float]:
     """Read the suggested spans on a doc with their weights; a span of two groups has the sum.
 
-    Args:
-        suggested: the weights of each group.
-        labels: the labels that the component knows; other spans are left out.
+    Spans whose label the component does not know are left out.
     """
     suggestions: dict[Node, float] = {}
     for key, own in suggested.items():

@@ -75,9 +75,6 @@ class CRFTagger(ChainLabeler):
     Scores: `tag_acc`, the share of tokens with the right tag.
 
     Args:
-        vocab: the vocabulary of the pipeline.
-        model: see `ChainLabeler`.
-        name: the name of the component in the pipeline.
         overwrite: True to ignore and replace the tags that are on a doc; False to use them as
             evidence.
         neg_prefix: the prefix of a gold tag that a token is known not to have, as in spaCy's
@@ -228,9 +225,7 @@ class CRFTagger(ChainLabeler):
         held = {t.i: t.tag_ for t in doc if t.tag_ in self.labels and not is_noted(self.name, t)}
         return Evidence([], [], {i: {tag} for i, tag in held.items()})
 
-    def _check_evidence(
-        self, doc: Doc, evidence: Evidence, bounds: Bounds, remedy: str = "change one of them"
-    ) -> None:
+    def _check_evidence(self, doc: Doc, evidence: Evidence, bounds: Bounds, remedy: str) -> None:
         check_consistent(self.name, doc, evidence, [], _differ, remedy)
 
     def _translated(self, doc: Doc, evidence: Evidence, bounds: Bounds) -> list[Known]:

@@ -24,15 +24,7 @@ Mask = NDArray[numpy.bool_]
 
 
 class NestedStore:
-    """The span groups in which `crf_spans` reads gold spans.
-
-    Args:
-        spans_key: the key of `doc.spans`.
-        missing_spans_key: the key of `reference.spans` with stretches of text whose annotation may
-            be incomplete; None for none.
-        incorrect_spans_key: the key of `reference.spans` with spans that are known to be wrong;
-            None for none.
-    """
+    """The span groups in which `crf_spans` reads gold spans."""
 
     def __init__(
         self,
@@ -72,8 +64,7 @@ class NestedStore:
     def reference(self, name: str, doc: Doc) -> list[Span] | None:
         """Read the gold spans of a reference doc; None if it has no such annotation.
 
-        Raises:
-            InputError: if a span has no token, or if its label looks like a joined one.
+        InputError if a span has no token, or if its label looks like a joined one.
         """
         if self.spans_key not in doc.spans:
             return None
@@ -111,10 +102,6 @@ class Gold(NamedTuple):
 
 def read_gold(pipe: Any, examples: Iterable[Example]) -> Gold:
     """Read the gold spans of examples.
-
-    Args:
-        pipe: the `NestedSpanLabeler`.
-        examples: predicted docs with their references.
 
     Raises:
         InputError: if a label is not known, if a wrong span is also a gold span, or if gold spans
@@ -205,12 +192,6 @@ def fit(
     joined label, or only the first one fits. With a layer for each label, only spans of the same
     label exclude each other, if they overlap.
 
-    Args:
-        pipe: the `NestedSpanLabeler`.
-        doc: the doc of the spans.
-        nodes: the spans.
-        bounds: the sentences of the doc.
-
     Returns:
         The spans of each sentence in preorder, over its tokens, and those that do not fit.
     """
@@ -248,11 +229,7 @@ def fit(
 
 
 def judge(pipe: Any, unfit: Sequence[Unfit]) -> None:
-    """Refuse gold spans that no analysis can have, or warn once that they are left out.
-
-    Raises:
-        InputError: if there are some, and `unfitting` is "refuse".
-    """
+    """Refuse gold spans that no analysis can have, or warn once that they are left out."""
     refused = [each for each in unfit if not each.limit and pipe._unfitting == "refuse"]
     counts = Counter(each.why for each in refused or unfit)
     what = "; ".join(f"{count} {why}" for why, count in counts.items())

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from spacy.tokens import Doc
 from torch import Tensor
 
-from spacy_psa.pipeline.evidence import OUTSIDE, Evidence, Node
+from spacy_psa.pipeline.evidence import Evidence, Node
 from spacy_psa.sentences import Bounds
 
 JOIN = " + "
@@ -99,12 +99,7 @@ def translate(
     Spans that begin or end with white space are not possible, unless they are required.
 
     Args:
-        doc: the doc.
-        evidence: the evidence.
         kept: spans of the doc that no predicted span may cross.
-        bounds: the sentences of the doc.
-        labels: the labels of the distribution.
-        longest: the most tokens of a span; None for no limit.
         only: the first token, and the token after the last one, of the spans of the doc that are
             possible without being required; None for all.
     """
@@ -142,8 +137,3 @@ def translate(
             allowed = allowed & (~over[:, None] | numpy.array(right))
         known.append(Known(required, forbidden, allowed))
     return known
-
-
-def outside_is_possible(evidence: Evidence) -> bool:
-    """Whether each token that has labels allowed may also be in no span."""
-    return all(OUTSIDE in may for may in evidence.allowed.values())

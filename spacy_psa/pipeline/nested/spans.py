@@ -25,6 +25,7 @@ from spacy_psa.pipeline.default_models import SPANS
 from spacy_psa.pipeline.distillation import with_teacher
 from spacy_psa.pipeline.evidence import (
     NOTHING,
+    OUTSIDE,
     Asked,
     Evidence,
     Labels,
@@ -36,8 +37,7 @@ from spacy_psa.pipeline.evidence import (
     overlap,
 )
 from spacy_psa.pipeline.inference import infer
-from spacy_psa.pipeline.nested.answers import NestedBatch
-from spacy_psa.pipeline.nested.decoding import above, best_f1, most_probable
+from spacy_psa.pipeline.nested.decoding import NestedBatch, above, best_f1, most_probable
 from spacy_psa.pipeline.nested.gold import (
     NestedStore,
     Unfit,
@@ -48,7 +48,6 @@ from spacy_psa.pipeline.nested.gold import (
 )
 from spacy_psa.pipeline.nested.places import (
     Known,
-    outside_is_possible,
     simple_labels,
     token_count,
     translate,
@@ -91,10 +90,8 @@ class NestedSpanLabeler(StructuredPipe):
     Scores: `spans_<spans_key>_p`, `_r`, `_f` and `_per_type`, as those of spaCy's `spancat`.
 
     Args:
-        vocab: the vocabulary of the pipeline.
         model: Model[List[Doc], List[Floats2d]] with an array (spans, L) for each sentence, as
             `spacy-psa.SpanScorer.v1` makes it. Its setting `longest` is the most tokens of a span.
-        name: the name of the component in the pipeline.
         reduction: whether an update follows the "mean" or the "sum" of its sentences' negative
             log likelihoods.
         spans_key: the span group of the spans, in docs to annotate and in training data.
@@ -155,14 +152,8 @@ class NestedSpanLabeler(StructuredPipe):
     temperature = Temperature()
     """The number that log potentials are divided by before inference; see `Temperature`."""
     _analyses = NestedBatch
-    decode = Setting(
-        lambda name, value: check_choice(name, value, Decode),
-        'The way to choose spans: "mbr", "viterbi" or "threshold".',
-    )
-    threshold = Setting(
-        lambda name, value: check_rates(**{name: value}),
-        'The least probability of a span, for `decode = "threshold"`.',
-    )
+    decode = Setting(lambda name, value: check_choice(name, value, Decode))
+    threshold = Setting(lambda name, value: check_rates(**{name: value}))
 
     def __init__(
         self,
@@ -240,7 +231,7 @@ class NestedSpanLabeler(StructuredPipe):
 
     @property
     def _token_labels(self) -> Sequence[str]:
-        return (*self._span_labels, "O")
+        return (*self._span_labels, OUTSIDE)
 
     def _find_labels(self, examples: Iterable[Example]) -> list[str]:
         labels: set[str] = set()
@@ -313,13 +304,7 @@ class NestedSpanLabeler(StructuredPipe):
     def prediction_sets(self, docs: Iterable[Doc]) -> list[list[tuple[Span, float]]]:
         """Find sets of spans that hold the true ones with the probability of `coverage`.
 
-        See `SpanLabeler.prediction_sets`.
-
-        Args:
-            docs: the docs, which stay as they are. The evidence on them counts.
-
-        Returns:
-            For each doc, the spans with their probabilities, in order. They may cross.
+        See `SpanLabeler.prediction_sets`. The spans of a set are in order, and may cross.
 
         Raises:
             InputError: if the component has no coverage.
@@ -383,16 +368,14 @@ class NestedSpanLabeler(StructuredPipe):
     ) -> Evidence:
         """Read what a user knows; `allow` names the labels of all spans over a token."""
         evidence = super()._read_evidence(doc, require, forbid, allow)
-        if not outside_is_possible(evidence):
+        if not all(OUTSIDE in may for may in evidence.allowed.values()):
             raise InputError(
                 f"{self.name}: allow must name 'O' as well: it tells which labels the spans over a "
                 "token may have, not that there is one; require the span for that"
             )
         return evidence
 
-    def _check_evidence(
-        self, doc: Doc, evidence: Evidence, bounds: Bounds, remedy: str = "change one of them"
-    ) -> None:
+    def _check_evidence(self, doc: Doc, evidence: Evidence, bounds: Bounds, remedy: str) -> None:
         check_consistent(self.name, doc, evidence, bounds, self._clash, remedy)
         for start, end, label in evidence.required:
             if self._layers == "label" and not label:
@@ -433,13 +416,6 @@ class NestedSpanLabeler(StructuredPipe):
 
         `label_smoothing` and a teacher change it as in `ChainLabeler.get_loss`.
 
-        Args:
-            examples: predicted docs with their references.
-            scores: the output of the model for the predicted docs.
-
-        Returns:
-            The loss, and its gradient with respect to each array of `scores`.
-
         Raises:
             InputError: if the component does not know a gold label, or if gold spans do not fit and
                 `unfitting` is "refuse".
@@ -467,12 +443,7 @@ class NestedSpanLabeler(StructuredPipe):
     # Evaluation
 
     def score(self, examples: Iterable[Example], **settings: Any) -> dict[str, Any]:
-        """Score predicted docs by the component's scorer, which gets `spans_key`.
-
-        Args:
-            examples: predicted docs with their references.
-            settings: passed to the scorer.
-        """
+        """Score predicted docs by the component's scorer, which gets `spans_key`."""
         return super().score(examples, spans_key=self.spans_key, **settings)
 
 

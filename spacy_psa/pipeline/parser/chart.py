@@ -45,7 +45,6 @@ def span_tree(flat: Tensor, sentences: list[Sentence]) -> SpanTree:
     Args:
         flat: (S, L - 1) scores, a row for each span of the tokens of each sentence, ordered by
             sentence, start and end.
-        sentences: the B sentences, each with at least one word.
     """
     rows, first = [], 0
     for start, end, words in sentences:
@@ -65,12 +64,7 @@ def span_row(start: Any, end: Any, n: int) -> Any:
 def label_shares(dist: SpanTree, trees: list[Tree]) -> list[Shares]:
     """Compute the marginal probability of each label over the words of each constituent of a tree.
 
-    Args:
-        dist: the distribution of B sentences.
-        trees: a tree for each sentence.
-
-    Returns:
-        For each sentence, an array (constituents, L - 1).
+    `trees` has a tree for each sentence; the result has an array (constituents, L - 1) for each.
     """
     marginals = dist.span_marginals
     shares, first = [], 0
@@ -108,13 +102,7 @@ class Constraints(NamedTuple):
 
     @classmethod
     def of(cls, evidence: Evidence, sentence: Sentence, labels: Sequence[str]) -> "Constraints":
-        """Translate the evidence on a doc, whose spans begin and end with a word.
-
-        Args:
-            evidence: the evidence.
-            sentence: a sentence of the doc.
-            labels: the labels of the chart.
-        """
+        """Translate the evidence on a doc, whose spans begin and end with a word."""
         if evidence.is_empty:
             return cls()
         own = evidence.within(sentence.start, sentence.end)
@@ -141,8 +129,7 @@ class Known(NamedTuple):
 def trimmed(name: str, doc: Doc, evidence: Evidence) -> Evidence:
     """Cut white space off the ends of the constituents that a user gave.
 
-    Raises:
-        InputError: if a constituent that must be there has no word. The error begins with `name`.
+    InputError if a constituent that must be there has no word.
     """
     kept: list[list[Node]] = []
     for nodes in (evidence.required, evidence.forbidden):
@@ -159,11 +146,7 @@ def trimmed(name: str, doc: Doc, evidence: Evidence) -> Evidence:
 
 
 def check_kept(name: str, doc: Doc, evidence: Evidence, labels: Sequence[str], remedy: str) -> None:
-    """Check that nothing else is required where a chain that no label holds stays as it is.
-
-    Raises:
-        InputError: if it is; the error begins with `name` and ends with `remedy`.
-    """
+    """Check that nothing else is required where a chain that no label holds stays as it is."""
     chains = [(node[:2], node[2].split(JOIN)) for node in evidence.required if node[2]]
     kept = {place: chain for place, chain in chains if not numbers_of(chain, labels)}
     for start, end, label in evidence.required if kept else ():
@@ -199,10 +182,7 @@ def numbers_of(chain: Sequence[str], labels: Sequence[str]) -> list[int]:
 def constrain(dist: SpanTree, known: Sequence[Constraints], labels: Sequence[str]) -> SpanTree:
     """Condition a distribution on what is known of its sentences.
 
-    Args:
-        dist: the distribution.
-        known: the constraints of each of its sentences.
-        labels: the labels of the chart; `labels[i]` has the number i + 1.
+    `labels[i]` has the number i + 1.
     """
     if not any(map(any, known)):
         return dist
@@ -246,7 +226,6 @@ def chart_constituents(
 
     Args:
         labels: the labels of the chart; `labels[i]` has the number i + 1 in the tree.
-        sentence: the sentence.
         shares: the `label_shares` of the tree; None for no posteriors.
         kept: see `Constraints`; these chains are certain.
     """

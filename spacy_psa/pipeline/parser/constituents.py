@@ -56,11 +56,7 @@ class Sentence(NamedTuple):
 
 
 def word_sentences(doc: Doc, bounds: Bounds | None = None) -> list[Sentence]:
-    """Find the sentences of a doc and their words; some sentences may have no words.
-
-    Args:
-        bounds: those of the sentences; None for all `sentence_bounds` of the doc.
-    """
+    """Find the sentences of a doc, or those with the bounds, and their words, if they have any."""
     words = numpy.flatnonzero(numpy.diff(letters_before(doc)))
     bounds = sentence_bounds(doc) if bounds is None else bounds
     cuts = numpy.searchsorted(words, bounds).tolist()
@@ -114,10 +110,6 @@ def single_labels(labels: Iterable[str]) -> set[str]:
 def token_nodes(node: Node, words: NDArray[numpy.int64]) -> list[Node]:
     """Translate a labelled span of a chart into constituents over tokens.
 
-    Args:
-        node: the span over fenceposts, with the label of a chain.
-        words: (n,) the tokens that are the words of the chart.
-
     Returns:
         The members of the chain, the outermost first; none for a sentence that is not a
         constituent.
@@ -136,8 +128,6 @@ def bracketed(doc: Doc, words: NDArray[numpy.int64], nodes: Iterable[Node]) -> T
 
     Args:
         doc: the doc. Its words and tags are the leaves; a token without a tag has the tag X.
-        words: (n,) the tokens that are words of the sentence.
-        nodes: constituents over tokens.
     """
     numbers = words.tolist()
     tokens = [doc[i] for i in numbers]
@@ -179,8 +169,6 @@ def nested(
     Args:
         constituents: the constituents, of a unary chain the outermost first.
         letters: the `letters_before` of the doc.
-        bounds: its sentences.
-        remedy: the advice for a wrong constituent, for the error.
         labelled: whether each constituent must have a label.
 
     Returns:
@@ -225,10 +213,8 @@ def chains_of(doc: Doc, bounds: Bounds, constituents: Iterable[Span], remedy: st
     The root of a treebank's trees over a whole sentence is left out.
 
     Args:
-        bounds: its sentences.
         constituents: the constituents, of a unary chain the outermost first; they may have no
             label.
-        remedy: the advice for a wrong constituent, for the error.
 
     Raises:
         InputError: if a constituent crosses the end of its sentence or another one, or if its
@@ -251,12 +237,7 @@ def chains_of(doc: Doc, bounds: Bounds, constituents: Iterable[Span], remedy: st
 
 
 def _collapse(nodes: list[Node], post: dict[int, int]) -> list[Node]:
-    """Translate the constituents of a sentence into a tree over fenceposts.
-
-    Args:
-        nodes: constituents with offsets counted in letters.
-        post: the fencepost at each offset.
-    """
+    """Translate the constituents of a sentence, counted in letters, into a tree over fenceposts."""
     kept = [(post[a], post[b], label) for a, b, label in nodes if a in post and b in post]
     whole = (0, len(post) - 1)
     if kept and kept[0][:2] == whole and kept[0][2] in ROOTS:

@@ -72,7 +72,6 @@ def read_gold(pipe: Any, examples: Sequence[Example]) -> Gold:
 
     Args:
         pipe: the `ConstituencyParser`; its `labels[i]` has the number i + 1 in a tree.
-        examples: predicted docs with their references.
 
     Raises:
         InputError: if a label or a tag is not known, if a teacher has other sentences, or as
@@ -140,11 +139,7 @@ def _tags(
 
 
 def _with_teacher(gold: Gold, taught: Sequence[Floats2d], name: str) -> Gold:
-    """Add a teacher's scores of the sentences, in their order; see `Gold.taught`.
-
-    Raises:
-        InputError: if the teacher has other sentences. It begins with the name of the component.
-    """
+    """Add a teacher's scores of the sentences, in their order; see `Gold.taught`."""
     lengths = [sentence.end - sentence.start for sentence in gold.sentences]
     sizes = [n * (n + 1) // 2 for n in lengths]
     if len(sizes) != len(taught) or any(len(a) not in (0, n) for a, n in zip(taught, sizes)):
@@ -168,14 +163,7 @@ def too_long(sentence: Sentence, max_length: int) -> bool:
 
 
 def warn_of_length(name: str, doc: Doc, sentence: Sentence, max_length: int, fate: str) -> None:
-    """Warn that a sentence is too long.
-
-    Args:
-        doc: the doc of the sentence.
-        sentence: the sentence.
-        max_length: the largest number of tokens of a sentence.
-        fate: the end of the message, such as "is left out of training".
-    """
+    """Warn that a sentence is too long, and of its fate, such as "is left out of training"."""
     warnings.warn(
         f"{name}: {named(doc)}: a sentence of {sentence.end - sentence.start} tokens, "
         f"more than max_length = {max_length}, {fate}; set sentence boundaries, as "
@@ -195,8 +183,6 @@ def parser_loss(
     mean over tokens.
 
     Args:
-        pipe: the `ConstituencyParser`.
-        batch: the numbers of the sentences.
         gold: the trees and tags of the whole batch.
         scores: the scores of the spans of each sentence, then those of its tags.
 

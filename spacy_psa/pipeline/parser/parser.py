@@ -52,7 +52,6 @@ from spacy_psa.pipeline.parser.constituents import (
     single_labels,
     word_sentences,
 )
-from spacy_psa.pipeline.parser.decoding import Decode, Parse, flat_parse, joined, parses
 from spacy_psa.pipeline.parser.extensions import parse_trees, register_extensions
 from spacy_psa.pipeline.parser.gold import (
     find_tags,
@@ -63,7 +62,17 @@ from spacy_psa.pipeline.parser.gold import (
 )
 from spacy_psa.pipeline.parser.seen import SeenQuotes, doc_of_words, seen_docs
 from spacy_psa.pipeline.parser.sentence_tree import in_order
-from spacy_psa.pipeline.parser.trees import NoTrees, ParsedSentence, TreeBatch, TreeSentence
+from spacy_psa.pipeline.parser.trees import (
+    Decode,
+    NoTrees,
+    Parse,
+    ParsedSentence,
+    TreeBatch,
+    TreeSentence,
+    flat_parse,
+    joined,
+    parses,
+)
 from spacy_psa.pipeline.settings import Setting, check_switch, component_factory
 from spacy_psa.pipeline.written import is_noted, note, spans_now, write_group
 from spacy_psa.ragged import batches_by_size
@@ -100,12 +109,10 @@ class ConstituencyParser(StructuredPipe):
     `spacy_psa.scoring.parseval_scorer`.
 
     Args:
-        vocab: the vocabulary of the pipeline.
         model: Model[List[Doc], List[Floats2d]] with n (n + 1) / 2 rows for a sentence of n
             tokens, as `spacy-psa.ChartParser.v1` does; its nO is the number of labels. A tag head
             is its ref "tags". The default is a small model; `configs/parser/factored.cfg` has the
             sizes of Kitaev2018.
-        name: the name of the component in the pipeline.
         loss: "max_margin", the hinge loss with Hamming cost (Kitaev2018 section 2.1), or
             "log_likelihood", the negative log likelihood of the tree CRF, which trains the
             posteriors.
@@ -158,13 +165,8 @@ class ConstituencyParser(StructuredPipe):
     """
 
     _analyses = TreeBatch
-    decode = Setting(
-        lambda name, value: check_choice(name, value, Decode),
-        'The way to choose a tree: "cky" or "mbr".',
-    )
-    overwrite_tags = Setting(
-        check_switch, "Whether a tag head replaces the tags that are on a doc."
-    )
+    decode = Setting(lambda name, value: check_choice(name, value, Decode))
+    overwrite_tags = Setting(check_switch)
 
     def __init__(
         self,
@@ -475,9 +477,7 @@ class ConstituencyParser(StructuredPipe):
             )
         return trimmed(self.name, doc, super()._read_evidence(doc, require, forbid))
 
-    def _check_evidence(
-        self, doc: Doc, evidence: Evidence, bounds: Bounds, remedy: str = "change one of them"
-    ) -> None:
+    def _check_evidence(self, doc: Doc, evidence: Evidence, bounds: Bounds, remedy: str) -> None:
         check_consistent(self.name, doc, evidence, bounds, cross, remedy)
         check_kept(self.name, doc, evidence, self.labels, remedy)
 
@@ -505,10 +505,6 @@ class ConstituencyParser(StructuredPipe):
         With a teacher, the cross entropy with its distribution is added, also for sentences without
         trees; see `distillation.learn_from`.
 
-        Args:
-            examples: predicted docs with their references.
-            scores: the output of the model for the predicted docs.
-
         Returns:
             The loss, and its gradient with respect to each array of `scores`; it is zero for
             sentences without trees.
@@ -526,12 +522,7 @@ class ConstituencyParser(StructuredPipe):
         return loss, gradients
 
     def score(self, examples: Iterable[Example], **settings: Any) -> dict[str, Any]:
-        """Score predicted docs by the component's scorer, which gets `spans_key`.
-
-        Args:
-            examples: predicted docs with their references.
-            settings: passed to the scorer.
-        """
+        """Score predicted docs by the component's scorer, which gets `spans_key`."""
         return super().score(examples, component_key=self.spans_key, **settings)
 
 

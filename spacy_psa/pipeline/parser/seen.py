@@ -20,12 +20,6 @@ def seen_docs(docs: Iterable[Doc], quotes: SeenQuotes) -> list[Doc]:
 
     Args:
         quotes: "as_they_are", or "treebank" to write `` and '' for those of text.
-
-    Examples:
-        >>> from spacy.vocab import Vocab
-        >>> (doc,) = seen_docs([Doc(Vocab(), words=["“", "Go", "”"])], "treebank")
-        >>> [token.text for token in doc]
-        ['``', 'Go', "''"]
     """
     docs = list(docs)
     if quotes == "as_they_are":
@@ -50,8 +44,6 @@ def doc_of_words(name: str, vocab: Vocab, words: Sequence[str | tuple[str, str]]
     """Make a doc of one sentence from words, or pairs of a word and its tag.
 
     Args:
-        name: the name of the parser, for errors.
-        vocab: the vocabulary of the doc.
         words: the words. They may be written as in a treebank: -LRB- is (, 1\\/2 is 1/2.
 
     Raises:

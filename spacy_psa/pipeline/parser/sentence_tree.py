@@ -35,13 +35,7 @@ class SentenceTree(NamedTuple):
     def around(cls, node: Span, key: str = KEY) -> "SentenceTree":
         """Read the tree of the sentence of a span that begins and ends with a word.
 
-        Args:
-            node: the span.
-            key: the span group with the constituents.
-
-        Raises:
-            ValueError: if the doc has no such group, or if the constituents of the sentence are not
-                a tree.
+        ValueError if the doc has no group `key`, or if the constituents are not a tree.
         """
         doc = node.doc
         whole = node.sent if doc.has_annotation("SENT_START") else doc[:]
@@ -54,11 +48,7 @@ class SentenceTree(NamedTuple):
             return cls(sentence, *_read(sentence, follow_tokens(doc, key, cut=True)))
 
     def check_node(self, node: Span) -> None:
-        """Check that a span is a word, a constituent or the sentence.
-
-        Raises:
-            NonConstituentException: if it is not.
-        """
+        """Raise NonConstituentException unless a span is a word, a constituent or the sentence."""
         if len(node) > 1 and not self.chain(node) and not same(node, self.sentence):
             raise NonConstituentException(
                 f"{node.text!r} (tokens {node.start} to {node.end}) is not a constituent of its "
@@ -100,10 +90,7 @@ class SentenceTree(NamedTuple):
 
 
 def node_and_tree(span: Span, key: str = KEY) -> tuple[Span, SentenceTree | None]:
-    """Cut white space off the ends of a span and read the tree of its sentence.
-
-    Returns:
-        The span and the tree; no tree if the span has no words.
+    """Cut white space off the ends of a span and read the tree of its sentence; None without words.
 
     Raises:
         NonConstituentException: if the span is not a node.
@@ -119,11 +106,7 @@ def node_and_tree(span: Span, key: str = KEY) -> tuple[Span, SentenceTree | None
 
 
 def constituents_of(doc: Doc, key: str = KEY) -> SpanGroup:
-    """Give the span group with the constituents of a doc.
-
-    Raises:
-        ValueError: if the doc has none.
-    """
+    """Return the span group with the constituents of a doc; ValueError if it has none."""
     if key not in doc.spans:
         raise ValueError(
             f'the doc has no trees in doc.spans["{key}"]: annotate it with a constituency_parser '
@@ -138,12 +121,9 @@ def same(span: Span, other: Span) -> bool:
 
 
 def in_order(doc: Doc, key: str = KEY) -> SpanGroup:
-    """Give the constituents of a doc in preorder, at the tokens that the doc has now.
+    """Return the constituents of a doc in preorder, at the tokens that the doc has now.
 
-    They are written anew if they were not so.
-
-    Raises:
-        ValueError: if the doc has no such group.
+    They are written anew if they were not so. ValueError if the doc has none.
     """
     group = constituents_of(doc, key)
     in_place = not has_moved(group) and not any(map(_ends_in_space, group))

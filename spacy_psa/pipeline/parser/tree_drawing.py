@@ -40,11 +40,7 @@ def can_draw() -> bool:
 
 
 def draw(trees: "Iterable[Tree | str]") -> list[Drawing]:
-    """Draw trees.
-
-    Raises:
-        RecursionError: if a tree is too deep.
-    """
+    """Draw trees; RecursionError if one is too deep."""
     from svgling import draw_tree
 
     drawings = (draw_tree(tree).get_svg() for tree in trees)
