@@ -20,14 +20,11 @@ WAIT = 5.0
 
 
 def check_address(address: str, given: str = "--address") -> None:
-    """Check that something answers at an address, since Ray tries it for minutes.
+    """Raise InputError if nothing answers at an address, since Ray tries it for minutes.
 
     Args:
         address: HOST:PORT or ray://HOST:PORT; other addresses, such as "auto", pass.
         given: where the address is from.
-
-    Raises:
-        InputError: if nothing does.
     """
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdecimal():

@@ -75,11 +75,7 @@ def _file_of(error: Exception, folder: Path) -> Path:
 
 
 def use_device(gpu_id: int) -> None:
-    """Compute on the GPU of this number; -1 is the CPU.
-
-    Raises:
-        InputError: if there is no such GPU.
-    """
+    """Compute on the GPU of this number; -1 is the CPU. InputError if there is no such GPU."""
     from thinc.api import require_gpu
 
     if gpu_id >= 0:
@@ -100,7 +96,6 @@ def find_pipe(
 
     Args:
         name: the name of the component; None if the pipeline has only one.
-        kind: the class of the component, or several.
         what: the factories of this kind in words, for errors.
         option: the option that chooses the name, for errors.
 
@@ -143,11 +138,7 @@ def confident_pipe(
 
 
 def vocab_with_vectors(model: str) -> "Vocab":
-    """Open a pipeline with word vectors, and return its vocabulary.
-
-    Raises:
-        InputError: if it is not a pipeline, or has no vectors.
-    """
+    """Open a pipeline with word vectors, and return its vocabulary; InputError without vectors."""
     vocab = load_pipeline(model).vocab
     if not len(vocab.vectors):
         raise InputError(f"{model}: has no word vectors; use a pipeline of `spacy init vectors`")

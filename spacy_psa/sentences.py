@@ -109,10 +109,7 @@ def unannotated(
 ) -> Doc:
     """Copy the words and spaces of a doc, and its sentence boundaries if it has some.
 
-    Args:
-        vocab: the vocabulary of the copy; by default that of the doc.
-        sentences: whether sentence boundaries are copied.
-        document: whether `name_of_document` is copied.
+    With `document`, `name_of_document` is copied as well.
     """
     known = sentences and doc.has_annotation("SENT_START")
     words, spaces = words_and_spaces(doc)
@@ -155,10 +152,7 @@ def split_sentences(docs: Iterable[Doc], bounds: Iterable[Bounds] | None = None)
     """Split docs into their sentences, with the token attributes that embedders read.
 
     A doc of one sentence is returned as it is, not copied. `Sentences` are returned unchanged.
-
-    Args:
-        docs: the docs to split.
-        bounds: the `sentence_bounds` of each doc; by default they are computed.
+    `bounds` are the `sentence_bounds` of each doc; by default they are computed.
     """
     if isinstance(docs, Sentences):
         return docs

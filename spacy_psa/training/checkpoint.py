@@ -37,11 +37,7 @@ class Checkpoints:
         self.folder = output / FOLDER
 
     def save(self, step: int, state: dict[str, Any]) -> None:
-        """Write the checkpoint of a step and remove all but the last two.
-
-        Raises:
-            InputError: the file cannot be written.
-        """
+        """Write the checkpoint of a step and remove all but the last two."""
         path = self.folder / f"step-{step:09}.pt"
         with atomic_path(path) as temporary, temporary.open("wb") as file:
             _save({"format": FORMAT, "step": step, **state}, file)
@@ -86,8 +82,7 @@ class Checkpoints:
     def finish(self, identity: dict[str, Any]) -> None:
         """Note which training has come to its end, and remove all checkpoints.
 
-        Raises:
-            InputError: the note cannot be written; the checkpoints stay.
+        If the note cannot be written, the checkpoints stay.
         """
         with atomic_path(self.folder / FINISHED) as temporary:
             temporary.write_text(json.dumps(identity), encoding="utf8")

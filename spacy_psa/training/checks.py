@@ -68,17 +68,11 @@ def _check(nlp: Language) -> None:
 
 
 def no_evaluation(nlp: Language, processes: int = 1) -> str | None:
-    """Find out whether a training ends before the first evaluation after step 0.
+    """Return a warning if a training ends before the first evaluation after step 0.
 
     Its model-best would be that of step 0, which is almost untrained. Nothing is read of the
     training data unless the number of epochs bounds the training, and then no more than is needed.
-
-    Args:
-        nlp: the pipeline with its full config.
-        processes: the number of processes that train together; each trains on a batch in a step.
-
-    Returns:
-        A warning; None for a training that is evaluated.
+    With several `processes`, each trains on a batch in a step.
     """
     config = nlp.config.interpolate()
     every = config["training"]["eval_frequency"]

@@ -17,9 +17,7 @@ READERS = ("spacy.Corpus.", "spacy-psa.")
 def read_training_config(path: Path, arguments: list[str]) -> "Config":
     """Read a config as `spacy train` does; its variables stay variables.
 
-    Args:
-        path: the config.
-        arguments: further options of the command, --SECTION.NAME VALUE.
+    `arguments` are further options of the command, --SECTION.NAME VALUE.
 
     Raises:
         InputError: if the file is not a config, if it lacks a setting that an option overrides, or
@@ -50,13 +48,7 @@ def read_training_config(path: Path, arguments: list[str]) -> "Config":
 def initialize(path: Path, config: "Config", gpu_id: int = -1) -> "Language":
     """Make the pipeline of a training config, ready for its first update.
 
-    Args:
-        path: the file of the config, for errors.
-        config: the config.
-        gpu_id: the number of the GPU; -1 for the CPU.
-
-    Raises:
-        InputError: if no pipeline can be made of it.
+    InputError, which names the file at `path`, if no pipeline can be made of it.
     """
     from spacy.training.initialize import init_nlp
 
@@ -95,7 +87,6 @@ def check_corpora(file: Path, config: dict[str, Any], null: bool = True) -> None
 
     Args:
         file: the file of the config, for errors.
-        config: the config, with its variables filled in.
         null: whether a path may be null, since it can be set elsewhere.
 
     Raises:
@@ -127,9 +118,6 @@ def check_values(config: dict[str, Any]) -> None:
     """Check that the settings of a training config have values of the right kind; nothing is built.
 
     Functions and components that are not known here are not checked: a training may import them.
-
-    Args:
-        config: the config, with its variables filled in.
 
     Raises:
         InputError: if the function, the component or the section of a setting does not accept its

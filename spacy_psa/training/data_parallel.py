@@ -46,7 +46,6 @@ class DataParallel:
 
     Args:
         guard: stands for the pipeline of this process.
-        processes: the processes.
         frozen: names of the components that do not learn.
     """
 
@@ -137,8 +136,7 @@ class DataParallel:
     def evaluate(self, examples: Sequence[Example]) -> dict[str, Any]:
         """Annotate a part of the examples in each process, and score all in the first.
 
-        Raises:
-            InputError: if the weights of the processes differ.
+        InputError if the weights of the processes differ.
         """
         if len(set(self.processes.gather(_checksum(self.nlp)))) > 1:
             raise InputError(
@@ -185,7 +183,6 @@ class AnnouncedWords:
     it.
 
     Args:
-        nlp: the pipeline.
         random_state: the state of a random generator for new rows, the same in all processes.
     """
 
@@ -196,9 +193,6 @@ class AnnouncedWords:
 
     def announce(self, docs: Sequence[Doc]) -> dict[nn.Parameter, Tensor]:
         """Let all embedders meet the words of a whole batch, and close their rows.
-
-        Args:
-            docs: the docs of the batches of all processes.
 
         Returns:
             The rows of each table that the step reads, for the tables that are large.

@@ -74,12 +74,8 @@ def distill(
 def labeler_name(nlp: Language, name: str | None, where: str) -> str:
     """Find the name of a pipeline's component, among the active ones if there are any.
 
-    Args:
-        name: its name; None for the only `crf_*` component or, without any, for the only parser.
-        where: where the pipeline is from, for errors.
-
-    Raises:
-        InputError: if there is no such component, or if there are several and `name` is None.
+    Without a name, it is the only `crf_*` component or, without any, the only parser. The
+    InputError if there is none, or if there are several, begins with `where` the pipeline is from.
     """
     # `source` disables a component while a pipeline is initialized.
     pipes = [nlp.pipeline, nlp.components]

@@ -26,7 +26,6 @@ class FiniteLosses:
     `training.accumulate_gradient`, the mean of a loss is one over all of them.
 
     Args:
-        nlp: the pipeline.
         skip: whether to leave such a step out; else it is an error.
         stderr: gets a line for each step that is left out.
         left_out: number of steps that were left out before.

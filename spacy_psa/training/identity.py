@@ -16,14 +16,11 @@ PIPELINES = ("source", "vectors", "teacher")
 
 
 def identity(config: dict[str, Any]) -> dict[str, Any]:
-    """The config of a training, and checksums of the files and folders that it reads.
+    """Return the config of a training, and checksums of the files and folders that it reads.
 
-    Args:
-        config: the config, with its variables filled in.
-
-    Returns:
-        `config`, the blocks of the config that bear on the weights, and `data`, {path: MD5} of
-        the `named_files`; the paths of a package begin with its name.
+    `config` has the blocks of the config that bear on the weights, and `data`, {path: MD5}, the
+    `named_files`; the paths of a package begin with its name. The variables of the config are
+    filled in.
     """
     blocks = {block: config[block] for block in BLOCKS}
     data = {}
@@ -34,17 +31,10 @@ def identity(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def named_files(config: dict[str, Any]) -> dict[str, Path]:
-    """The files and folders that a training reads, if they exist.
+    """Find the files and folders that a training reads, by their names in the config.
 
     They are those of [corpora] and [initialize], pipelines that components are copied from, and
-    pretrained transformers.
-
-    Args:
-        config: the config, with its variables filled in.
-
-    Returns:
-        {path or package as in the config: path}, sorted. The path of a package is the folder of its
-        pipeline.
+    pretrained transformers. The path of a package is the folder of its pipeline.
     """
     files: dict[str, Path] = {}
     for block in (config["corpora"], config["initialize"], config["components"]):

@@ -67,11 +67,7 @@ def set_log(config: dict[str, Any], log: Path) -> None:
 
 
 def read_config(path: Path) -> "Config":
-    """Read a config; its variables stay variables.
-
-    Raises:
-        InputError: if there is no such file, or it is not a config.
-    """
+    """Read a config; its variables stay variables. InputError if there is no such config."""
     from configparser import Error
 
     from thinc.api import Config, ConfigValidationError
@@ -99,11 +95,7 @@ def _check(
 
 
 def assignments(texts: Iterable[str]) -> dict[str, str]:
-    """Read settings of a command line, SETTING=VALUE.
-
-    Raises:
-        InputError: for a text without "=".
-    """
+    """Read settings of a command line, SETTING=VALUE; InputError for a text without "="."""
     values = {}
     for text in texts:
         key, equals, value = text.partition("=")
@@ -119,7 +111,6 @@ def with_settings(config: "Config", values: Mapping[str, Any], base: Path) -> "C
     Args:
         config: the config, which must have these settings. It stays as it is.
         values: settings by dotted path; a string that is JSON is read as JSON.
-        base: its file, for errors.
 
     Raises:
         InputError: if the config has no such setting, or a section gets a single value.

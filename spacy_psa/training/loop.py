@@ -184,7 +184,6 @@ class ResumableBatches:
     other one would have yielded next.
 
     Args:
-        nlp: the pipeline that is trained.
         corpus: returns the examples of an epoch.
         batcher: cuts them into batches.
         max_epochs: number of epochs, 0 for no limit, -1 to stream the corpus from its reader

@@ -19,11 +19,7 @@ EXCHANGE = 2  # RENAME_EXCHANGE of Linux
 
 
 def locked(folder: Path) -> AbstractContextManager[None]:
-    """Hold a folder while a block runs; it is made if it does not exist.
-
-    Raises:
-        InputError: if another process holds it, or it cannot be written.
-    """
+    """Hold a folder, which is made if it does not exist; InputError if another process holds it."""
     return held(
         folder / LOCK,
         f"{folder}: another process trains in this folder: wait for its end, or use another folder",
@@ -34,11 +30,8 @@ def locked(folder: Path) -> AbstractContextManager[None]:
 class ModelFolders:
     """The two models that a training saves, model-best and model-last.
 
-    A model is written to a hidden folder next to it, synchronised with the disk, and replaces the
-    one before by a rename.
-
-    Args:
-        output: the output folder of the training.
+    A model is written to a hidden folder next to it in the output folder of the training,
+    synchronised with the disk, and replaces the one before by a rename.
     """
 
     def __init__(self, output: Path):
@@ -48,8 +41,7 @@ class ModelFolders:
     def save(self, nlp: Language, *, is_best: bool) -> None:
         """Write model-last, and the same as model-best if it is the best.
 
-        Raises:
-            InputError: it cannot be written. The models that were there stay.
+        If that fails, the models that were there stay.
         """
         new = beside(self.last, NEW)
         try:

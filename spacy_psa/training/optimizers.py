@@ -1,7 +1,9 @@
 """Optimizers that update all parameters of a torch module in one step."""
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import partial
 from numbers import Real
 from typing import Any, cast
@@ -12,10 +14,18 @@ from torch import nn
 
 from spacy_psa.bridge.optimizer import TensorOptimizer
 from spacy_psa.errors import InputError, check_amounts, check_rates, check_sizes, naming
-from spacy_psa.training.rates import Rates
 
 Rate = float | Iterable[float]
 """A learning rate, or a schedule with a rate for each update."""
+STEPS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "Adam.v1": partial(torch.optim.Adam, fused=True),
+    "AdamW.v1": partial(torch.optim.AdamW, fused=True),
+    "Nadam.v1": torch.optim.NAdam,
+}
+"""The optimizer of torch that makes the steps."""
+PRETRAINED = "pretrained"
+"""The pattern of the weights of pretrained encoders."""
+LAYER = re.compile(r"\.(?:layers?|blocks?|h)\.(\d+)\.")
 
 
 class MomentumSGD(TensorOptimizer):
@@ -110,14 +120,78 @@ def sgd(
     return MomentumSGD(learn_rate, momentum, use_averages, clip_value, weight_decay)
 
 
+class Rates:
+    """Factors of the learning rate, by group of parameters.
+
+    Args:
+        rates: a factor for each pattern; the first pattern that a parameter matches counts, and a
+            parameter that matches none has 1. "pretrained" stands for the weights of a pretrained
+            encoder: those of a transformers.PreTrainedModel in a module of this package, and those
+            of torch modules of other packages, such as spacy-transformers. Other patterns are those
+            of fnmatch, for names such as "LabelPair.weight": the class of the module, then the name
+            of the parameter in it.
+        layer_decay: a factor for each layer of a PreTrainedModel that is between a weight and its
+            output (Howard and Ruder 2018, section 3.2).
+
+    Raises:
+        InputError: if a factor is below 0 or no number, or `layer_decay` not from 0 to 1.
+
+    Examples:
+        >>> rates = Rates({"pretrained": 1.0, "Linear.bias": 0.0, "*": 100.0})
+        >>> [rates.factor(name) for name in ("Linear.bias", "Linear.weight")]
+        [0.0, 100.0]
+    """
+
+    def __init__(self, rates: Mapping[str, float], layer_decay: float = 1.0):
+        for pattern, factor in rates.items():
+            check_amounts("it must be 0 or more", **{f"rates: {pattern}": factor})
+        check_rates(layer_decay=layer_decay)
+        self.rates = dict(rates)
+        self.layer_decay = layer_decay
+
+    def factor(self, name: str, pretrained: bool = False) -> float:
+        """Return the factor of a parameter, without that of its layer."""
+        for pattern, factor in self.rates.items():
+            if pretrained if pattern == PRETRAINED else fnmatchcase(name, pattern):
+                return factor
+        return 1.0
+
+    def groups(self, module: nn.Module) -> list[dict[str, Any]]:
+        """Divide the parameters of a module into groups for a torch.optim.Optimizer.
+
+        Each has its factor as "scale". Biases and the weights of norms have no weight decay.
+        """
+        depths = dict(_depths(module))
+        groups: dict[tuple[float, bool], dict[str, Any]] = {}
+        for name, parameter in module.named_parameters():
+            depth = depths.get(parameter)
+            scale = self.factor(f"{type(module).__name__}.{name}", depth is not None)
+            scale *= self.layer_decay ** (depth or 0)
+            single = parameter.ndim < 2
+            new: dict[str, Any] = {"params": [], "scale": scale}
+            new |= {"weight_decay": 0.0} if single else {}
+            groups.setdefault((scale, single), new)["params"].append(parameter)
+        return list(groups.values())
+
+
+def _depths(module: nn.Module) -> Iterator[tuple[nn.Parameter, int]]:
+    """Yield the weights of pretrained encoders in a module, and the layers above each."""
+    for encoder in module.modules():
+        if any(base.__name__ == "PreTrainedModel" for base in type(encoder).__mro__):
+            config: Any = encoder.config
+            layers = int(getattr(config, "num_hidden_layers", 0))
+            for name, parameter in encoder.named_parameters():
+                if match := LAYER.search(f".{name}"):
+                    yield parameter, layers - 1 - int(match[1])
+                else:
+                    yield parameter, layers if "embed" in name else 0
+
+
 class AdaptiveOptimizer(TensorOptimizer):
     """Adam or one of its kin, which also makes torch's steps for the parameters of thinc layers.
 
-    Args:
-        name: the registered name, for errors.
-        steps: the class of torch that makes the steps. Of its settings, only the learning rate may
-            change in training.
-        learn_rate: as in `adam`, like the other settings.
+    Of the settings, which are those of `adam`, only the learning rate may change in training.
+    `name` is a key of `STEPS`.
 
     Raises:
         InputError: if a setting has a value that is not possible.
@@ -126,7 +200,6 @@ class AdaptiveOptimizer(TensorOptimizer):
     def __init__(
         self,
         name: str,
-        steps: Callable[..., torch.optim.Optimizer],
         learn_rate: Rate,
         beta1: float,
         beta2: float,
@@ -142,7 +215,8 @@ class AdaptiveOptimizer(TensorOptimizer):
             check_amounts(eps=eps)
             grouped = rates is not None or layer_decay != 1.0
             self.rates = Rates(rates or {}, layer_decay) if grouped else None
-        make = partial(steps, lr=0.0, betas=(beta1, beta2), eps=eps, weight_decay=weight_decay)
+        betas = beta1, beta2
+        make = partial(STEPS[name], lr=0.0, betas=betas, eps=eps, weight_decay=weight_decay)
         super().__init__(make, learn_rate, use_averages=use_averages, beta1=0.0, beta2=0.0)
         self.by_array: dict[tuple[int, str], torch.optim.Optimizer] = {}
 
@@ -225,18 +299,8 @@ def adam(
         >>> round(module.weight.item(), 4)
         0.9
     """
-    steps = partial(torch.optim.Adam, fused=True)
     return AdaptiveOptimizer(
-        "Adam.v1",
-        steps,
-        learn_rate,
-        beta1,
-        beta2,
-        eps,
-        use_averages,
-        weight_decay,
-        rates,
-        layer_decay,
+        "Adam.v1", learn_rate, beta1, beta2, eps, use_averages, weight_decay, rates, layer_decay
     )
 
 
@@ -267,18 +331,8 @@ def adamw(
         >>> adamw(learn_rate=0.002, weight_decay=0.1).learn_rate
         0.002
     """
-    steps = partial(torch.optim.AdamW, fused=True)
     return AdaptiveOptimizer(
-        "AdamW.v1",
-        steps,
-        learn_rate,
-        beta1,
-        beta2,
-        eps,
-        use_averages,
-        weight_decay,
-        rates,
-        layer_decay,
+        "AdamW.v1", learn_rate, beta1, beta2, eps, use_averages, weight_decay, rates, layer_decay
     )
 
 
@@ -307,10 +361,7 @@ def nadam(
         >>> nadam(learn_rate=0.002).learn_rate
         0.002
     """
-    steps = torch.optim.NAdam
-    return AdaptiveOptimizer(
-        "Nadam.v1", steps, learn_rate, beta1, beta2, eps, use_averages, weight_decay
-    )
+    return AdaptiveOptimizer("Nadam.v1", learn_rate, beta1, beta2, eps, use_averages, weight_decay)
 
 
 def _check(learn_rate: Rate, weight_decay: float) -> None:

@@ -89,8 +89,7 @@ def local_gpu(gpu: int) -> int:
 def started_by_torchrun(gpu: bool) -> Iterator[Processes]:
     """Join the processes that torchrun has started; without torchrun, there is only this process.
 
-    Args:
-        gpu: whether each process has a GPU; else they only communicate by gloo.
+    Without a GPU for each, they only communicate by gloo.
     """
     if not dist.is_torchelastic_launched():
         yield Processes()

@@ -91,12 +91,7 @@ def choose(task: Task, aim: Aim, words: int, vectors: bool, in_entities: float =
     Args:
         task: the annotation to learn.
         aim: the most important property, or "base" or "frozen" for a pretrained encoder.
-        words: the words of the training data.
-        vectors: whether there are word vectors.
         in_entities: the share of these words that is in entities.
-
-    Raises:
-        InputError: if there is none.
     """
     few = words < FEW_WORDS and aim not in ("base", "frozen")
     small = SMALL.get((task, vectors)) if few else None
@@ -207,9 +202,6 @@ def count_steps(training: dict[str, Any], evaluations: int, batches: int) -> str
     Args:
         training: the section, which is changed.
         evaluations: the number of its evaluations in a pass.
-
-    Returns:
-        The numbers, for the user.
 
     Examples:
         >>> training = {

@@ -135,13 +135,10 @@ def with_rules(
     """Add rules to a trained pipeline, learn their weights, and write the new pipeline.
 
     Args:
-        model: the folder or package of the pipeline.
-        paths: files of patterns.
         output: the folder to write, new or empty.
         dev: gold documents to learn weights from; None keeps `weight`.
         pipe: the component; None if there is only one.
         weight: the number that is added to the log odds of a match; the mean of the prior.
-        gpu_id: the number of the GPU; -1 for the CPU.
 
     Raises:
         InputError: as `add_rules` and `learn_weights`, or if a file cannot be read or written.

@@ -29,18 +29,12 @@ def run(
     """Train a config.
 
     Args:
-        config: its file, for errors.
-        settings: the config with its overrides.
         output: the folder for the pipelines and checkpoints.
         warn: called with a warning before the training.
         resume, save_every, skip_bad_loss: as in `train`.
-        gpu_id: the number of the GPU; -1 for the CPU.
 
     Returns:
         The folder of the pipeline; None in all processes of torchrun but the first.
-
-    Raises:
-        InputError: if it cannot be trained.
     """
     gpu_id = local_gpu(gpu_id)
     use_device(gpu_id)
@@ -67,11 +61,7 @@ def run(
 
 
 def import_code(code: Path) -> None:
-    """Import a Python file, as `spacy train --code` does.
-
-    Raises:
-        InputError: if it raises an error.
-    """
+    """Import a Python file, as `spacy train --code` does; InputError if it raises an error."""
     try:
         import_file("python_code", code)
     except Exception as error:  # the file may raise any error

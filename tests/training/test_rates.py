@@ -10,8 +10,7 @@ from torch import nn
 
 from spacy_psa.errors import InputError
 from spacy_psa.training.checkpoint import load_optimizer_state, optimizer_state
-from spacy_psa.training.optimizers import adam, adamw
-from spacy_psa.training.rates import Rates
+from spacy_psa.training.optimizers import Rates, adam, adamw
 from tests.helpers.optimizers import assert_equal_weights, set_gradients, small_net
 from tests.helpers.pipelines import make_examples, make_nlp, parameters
 
