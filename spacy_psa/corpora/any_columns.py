@@ -42,7 +42,6 @@ PART_OF_SPEECH = re.compile(r"[A-Z][A-Z0-9$|:_-]*|[^\w\s]{1,3}|-?[A-Z]{2,}-?")
 MOST_TAGS = 200
 """The largest number of different values of a column with parts of speech."""
 
-
 Rows = Callable[[Path, Counter[str]], Iterator[Sentence]]
 """Reads the sentences of a file, and counts repairs."""
 
@@ -97,12 +96,9 @@ def resolve_schemes(
 ) -> Schemes:
     """Find out the schemes of the columns with spans, and how the entities are written.
 
-    This reads the file up to three times.
-
-    Args:
-        scheme: that of the entities; the scheme of chunks is always detected.
-        label: the type of entities whose tags have none, such as B and I.
-        rows: reads the sentences of the file.
+    This reads the file up to three times, by `rows`. `scheme` is that of the entities; that of
+    chunks is always detected. `label` is the type of entities whose tags have none, such as B and
+    I.
     """
     check_columns(path, columns, rows)
 

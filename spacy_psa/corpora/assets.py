@@ -224,7 +224,7 @@ class _Download:
             resumed = self._have() > 0
             try:
                 self._fetch()
-                if self._is_right():
+                if self.checksum is None or md5(self.part) == self.checksum:
                     return
                 self.part.unlink()
                 if not resumed:
@@ -240,9 +240,6 @@ class _Download:
 
     def _have(self) -> int:
         return self.part.stat().st_size if self.part.exists() else 0
-
-    def _is_right(self) -> bool:
-        return self.checksum is None or md5(self.part) == self.checksum
 
     def _fetch(self) -> None:
         """Ask for the missing bytes, and add them to the part."""

@@ -57,12 +57,8 @@ def read_docs(
 ) -> Iterator[Doc]:
     """Yield one `Doc` for each sentence of a plain or .gz file, with `doc.ents`.
 
-    Each character is a token, and no spaces follow the tokens.
-
-    Args:
-        vocab: the vocabulary of the language "zh".
-        written: how the file is written, from `resolve_format`.
-        join_types: whether PER.NAM and PER.NOM become one type, PER, and so on.
+    Each character is a token, and no spaces follow the tokens. The vocabulary is of the language
+    "zh". With `join_types`, PER.NAM and PER.NOM become one type, PER, and so on.
     """
     repairs = Counter() if repairs is None else repairs
     for _, rows in _read(path, repairs):
@@ -118,9 +114,6 @@ def read_bmes(
         scheme: the scheme of the tags; BMES is "bioes", and "auto" detects the scheme.
         join_types: whether PER.NAM and PER.NOM become one type, PER, and so on.
         limit: the number of sentences to read; 0 means all.
-
-    Raises:
-        InputError: as `read_docs`, when the reader is called.
     """
     path = Path(path)  # a config passes on the string that it has checked
     return make_reader(

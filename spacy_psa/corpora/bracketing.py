@@ -230,15 +230,13 @@ class TreeBuilder:
             raise BracketError("there is one closing bracket too many")
         label, start, place = self._open.pop()
         words, _, constituents = self._parsed
-        if start == len(words) or self._is_root(label):
+        # A root may be below another, such as ROOT below no label.
+        path = [label, *(above for above, _, _ in self._open)]
+        if start == len(words) or all(map(self.style.is_root, path)):
             return
         span: Span = (start, len(words), self.style.label(label))
         if not (self.style.merge_same and constituents[place : place + 1] == [span]):
             constituents.insert(place, span)
-
-    def _is_root(self, label: str) -> bool:
-        """Tell whether the constituent that closes is a root, such as ROOT below no label."""
-        return all(map(self.style.is_root, [label, *(above for above, _, _ in self._open)]))
 
     def count_into(self, repairs: Counter[str]) -> None:
         """Count what was left out, and leaves that do not look like words, such as (ID 2).

@@ -55,11 +55,10 @@ class _Word(NamedTuple):
 
 
 def chunks(parsed: Parsed) -> list[Span]:
-    """Find the chunks of a tree, in order.
+    """Find the chunks of a tree, in order; it has no empty elements.
 
-    Args:
-        parsed: the tree. Labels have their functions (NP-SBJ); without them, a subordinate clause
-            of purpose, for example, is joined to the verb before it. It has no empty elements.
+    Labels have their functions (NP-SBJ); without them, a subordinate clause of purpose, for
+    example, is joined to the verb before it.
     """
     spans: list[Span] = []
     words = _Words(parsed).words

@@ -34,10 +34,8 @@ def read_docs(
 ) -> Iterator[Doc]:
     """Yield one `Doc` for each sentence of a plain or .gz file, as `column_docs` does.
 
-    Args:
-        path: the joined file, or the published annotation.
-        words: the file of CoNLL-2003 whose words the annotation needs.
-        patch: the published patch of these words.
+    This is the joined file, or the published annotation. The latter needs the words of a file of
+    CoNLL-2003 and the published patch of these words.
     """
     lines = read_lines(path, repairs)
     if words is not None and patch is not None:

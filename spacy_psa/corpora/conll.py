@@ -44,9 +44,7 @@ def _read_sentences(path: Path, repairs: Counter[str]) -> Iterator[Sentence]:
 
 
 def read_conll2003(
-    path: Path,
-    scheme: Literal["iob1", "iob2", "bioes", "auto"] = "auto",
-    limit: int = 0,
+    path: Path, scheme: Literal["iob1", "iob2", "bioes", "auto"] = "auto", limit: int = 0
 ) -> Reader:
     """The reader `spacy-psa.Conll2003.v1`: trains directly from a column file.
 
@@ -56,9 +54,6 @@ def read_conll2003(
         path: the column file, plain or .gz.
         scheme: the scheme of the entity column; "auto" detects it.
         limit: the number of sentences to read; 0 means all.
-
-    Raises:
-        InputError: as `read_docs`, when the reader is called.
     """
     path = Path(path)  # a config passes on the string that it has checked
     return make_reader(

@@ -91,9 +91,6 @@ def read_conll2000(path: Path, member: str | None = None, limit: int = 0) -> Rea
         path: the column file, or an archive that contains `member`.
         member: the file inside the archive, without its folders ("train.txt").
         limit: the number of sentences to read; 0 means all.
-
-    Raises:
-        InputError: as `read_docs`, when the reader is called.
     """
     path = Path(path)  # a config passes on the string that it has checked
     return make_reader(path, lambda vocab, repairs: read_docs(path, vocab, repairs, member), limit)

@@ -48,11 +48,7 @@ class Row(NamedTuple):
 
 
 def split_row(text: str) -> Row:
-    """Split a line that is not a comment.
-
-    Raises:
-        ValueError: if it is not a row of CoNLL-U; the message explains why.
-    """
+    """Split a line that is not a comment; a ValueError explains why it is not a row."""
     columns = text.split("\t")
     if len(columns) != COLUMNS:
         raise ValueError(f"{len(columns)} columns instead of {COLUMNS}, between tabs")
@@ -84,10 +80,7 @@ class Sentence:
 
 
 def read_docs(
-    path: Path,
-    vocab: Vocab,
-    repairs: Counter[str] | None = None,
-    faults: list[str] | None = None,
+    path: Path, vocab: Vocab, repairs: Counter[str] | None = None, faults: list[str] | None = None
 ) -> Iterator[Doc]:
     """Yield one `Doc` for each sentence of a plain or .gz file, see `sentence_doc`.
 
@@ -135,12 +128,10 @@ def read_sentences(
 ) -> Iterator[Sentence]:
     """Yield the sentences of a file, as a stream; a file without sentences is an error.
 
-    Words are the syntactic ones ("du" of French is "de" and "le"); empty nodes are left out.
-
-    Args:
-        repairs: counts empty nodes, and the entities that are left out, as they are discontinuous,
-            go over the end of a sentence or have no words but empty nodes.
-        faults: gets the errors of lines, and their sentences are left out.
+    Words are the syntactic ones ("du" of French is "de" and "le"). `repairs` counts empty nodes,
+    which are left out, and entities that are left out, as they are discontinuous, go over the end
+    of a sentence or have no words but empty nodes. `faults` gets the errors of lines, and their
+    sentences are left out.
     """
     reader = _Reader(name, repairs)
     empty, whole = True, True

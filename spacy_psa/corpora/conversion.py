@@ -70,12 +70,9 @@ def convert(
 ) -> Conversion:
     """Convert a corpus file, folder or archive to a `.spacy` file.
 
-    Args:
-        form: the format, a key of `FORMATS`.
-        lang: the language of the documents, as for spacy.blank.
-        watch: follows the sentences.
-        documents: whether to join the sentences of each document; warns if the source names none.
-        options: those of the format.
+    The format is a key of `FORMATS`, and the further options are those of the format. `watch`
+    follows the sentences. With `documents`, the sentences of each document are joined, with a
+    warning if the source names none.
     """
     check_docbin_path(target)
     job = Conversion(source, blank(lang).vocab)

@@ -24,16 +24,13 @@ Layer = tuple[int, int, str]
 def check_corpus(
     parts: Mapping[str, Sequence[Doc]], has_vector: Callable[[str], bool] | None = None
 ) -> dict[str, Any]:
-    """Count what is in the parts of a corpus.
+    """Count what is in the parts of a corpus: docs by `train`, `dev` and so on.
 
-    Args:
-        has_vector: tells whether a word has a vector.
-
-    Returns:
-        `parts` with the size of each; `layers` with the labels, lengths and mistakes of entities,
-        chunks, constituents and tags, as far as the corpus has them; `duplicates`, the sentences
-        of other parts that are in the first part too, and those that are twice in a part;
-        `without_vector`, the share of each part's words, or None. All of it is JSON.
+    The first part is the one to train on. The result, all of it JSON, has `parts` with the size of
+    each; `layers` with the labels, lengths and mistakes of entities, chunks, constituents and tags,
+    as far as the corpus has them; `duplicates`, the sentences of other parts that are in the first
+    part too, and those that are twice in a part; `without_vector`, the share of each part's words,
+    or None.
     """
     layers = {
         name: _layer(parts, read, spans=name != "parts of speech", nested=name == "spans")
@@ -163,22 +160,16 @@ def _bounds(doc: Doc) -> list[int]:
 
 def _duplicates(parts: Mapping[str, Sequence[Doc]]) -> dict[str, dict[str, int]]:
     first, *_ = parts
-    seen = {part: Counter(map(_words, docs)) for part, docs in parts.items()}
-    return {
-        part: {
-            **({} if part == first else {f"in {first}": _common(seen[part], seen[first])}),
-            "twice": sum(count - 1 for count in seen[part].values()),
-        }
-        for part in parts
+    seen = {
+        part: Counter(tuple(token.text.lower() for token in doc) for doc in docs)
+        for part, docs in parts.items()
     }
-
-
-def _common(ones: Counter[tuple[str, ...]], others: Counter[tuple[str, ...]]) -> int:
-    return sum(count for words, count in ones.items() if words in others)
-
-
-def _words(doc: Doc) -> tuple[str, ...]:
-    return tuple(token.text.lower() for token in doc)
+    figures: dict[str, dict[str, int]] = {}
+    for part, counts in seen.items():
+        common = sum(count for words, count in counts.items() if words in seen[first])
+        figures[part] = {} if part == first else {f"in {first}": common}
+        figures[part]["twice"] = sum(count - 1 for count in counts.values())
+    return figures
 
 
 def _share_without(docs: Sequence[Doc], has_vector: Callable[[str], bool]) -> float:

@@ -89,10 +89,7 @@ def _join_spans(docs: Iterable[Doc], whole: Doc) -> None:
 
 
 def read_document_corpus(
-    path: Path | None,
-    max_tokens: int = 2000,
-    limit: int = 0,
-    augmenter: Augmenter | None = None,
+    path: Path | None, max_tokens: int = 2000, limit: int = 0, augmenter: Augmenter | None = None
 ) -> Reader:
     """The reader `spacy-psa.DocumentCorpus.v1`: trains on whole documents.
 

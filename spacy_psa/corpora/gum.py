@@ -54,11 +54,6 @@ def file_names(folder: Path) -> list[str]:
     return [f"{layer}/{name}{end}" for layer, end in ENDINGS.items() for name in sorted(documents)]
 
 
-def genre_of(document: str) -> str:
-    """Return the genre of a document: news of GUM_news_nasa."""
-    return document.split("_")[1] if "_" in document else ""
-
-
 def read_docs(
     source: Path, vocab: Vocab, part: Part, repairs: Counter[str] | None = None
 ) -> Iterator[Doc]:
@@ -87,16 +82,16 @@ def read_docs(
                 f"{source}: dep/{document}.conllu and const/{document}.ptb have different words; "
                 "use one version of the corpus"
             )
+        genre = document.split("_")[1] if "_" in document else ""  # news of GUM_news_nasa
         for sentence, tree in zip(sentences[document], trees[document]):
             spans = [(start, end, bare(label)) for start, end, label in tree.constituents]
             without_repeats = [span for span, _ in groupby(spans)]
             doc = sentence_doc(vocab, sentence, constituents=without_repeats, chunks=chunks(tree))
-            doc.user_data.update(document=document, genre=genre_of(document))
+            doc.user_data.update(document=document, genre=genre)
             yield doc
     if blanked:
-        counts[f"document(s) whose words are blanked out, left out ({', '.join(blanked)})"] = len(
-            blanked
-        )
+        what = f"document(s) whose words are blanked out, left out ({', '.join(blanked)})"
+        counts[what] = len(blanked)
 
 
 def _read_files(

@@ -64,10 +64,7 @@ def _records(whole: Any) -> list[Any]:
 
 
 def label_names(path: Path) -> list[str]:
-    """Find the names of numbered tags in a file, or in the description of a data set next to it.
-
-    The names are in their order, and include O. There may be none.
-    """
+    """Find the names of numbered tags, in their order, in a file or the description next to it."""
     for source in (path, *(folder / "dataset_info.json" for folder in path.parents[:2])):
         if ".json" in source.suffixes and source.is_file():
             names = _names(_whole(source))

@@ -142,7 +142,8 @@ def mark_doc(nlp: Language, marked: MarkedText, misfits: Misfits, nested: bool =
                 continue
             (start, end), outcome = place, MOVED
             touched = _touched(offsets, place, len(text))
-        if not _is_inside(text, start, end) or not mark.label:
+        inside = 0 <= start < end <= len(text) and not text[start:end].isspace()
+        if not inside or not mark.label:
             fault = f"characters {mark.start} to {mark.end} of {len(text)}"
             leave_out(mark, "has no text in the document, or no label", fault, touched)
         elif start not in starts or end not in ends:
@@ -206,10 +207,6 @@ def _inner(text: str, mark: Mark) -> tuple[int, int]:
         mark.start + len(inside) - len(inside.lstrip()),
         mark.end - len(inside) + len(inside.rstrip()),
     )
-
-
-def _is_inside(text: str, start: int, end: int) -> bool:
-    return 0 <= start < end <= len(text) and not text[start:end].isspace()
 
 
 def _plain(text: str) -> str:

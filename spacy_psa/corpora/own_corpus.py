@@ -146,8 +146,7 @@ def examples(docs: Iterable[Doc], count: int = 3) -> list[str]:
     shown: list[str] = []
     known: set[str] = set()
     ranked = sorted(
-        zip(docs, labels),
-        key=lambda pair: min((counts[label] for label in pair[1]), default=10**9),
+        zip(docs, labels), key=lambda pair: min((counts[label] for label in pair[1]), default=10**9)
     )
     for doc, own in [pair for pair in ranked if pair[1] - known] + ranked:
         text = _with_marks(doc)
@@ -185,16 +184,12 @@ def read_own_file(path: Path, nlp: Language) -> tuple[list[Doc], list[str]]:
 CHECK = "check.json"
 """The file with the figures of a corpus."""
 
-
 LEFT_OUT = "left_out.txt"
 """The file with the lines, records and marks that are left out."""
 
 
 def corpus_figures(
-    corpus: OwnCorpus,
-    folder: Path,
-    seed: int = 0,
-    has_vector: Callable[[str], bool] | None = None,
+    corpus: OwnCorpus, folder: Path, seed: int = 0, has_vector: Callable[[str], bool] | None = None
 ) -> dict[str, Any]:
     """Compute the figures of a corpus that was read from a folder, as `check_corpus` does."""
     figures = check_corpus(corpus.parts, has_vector)

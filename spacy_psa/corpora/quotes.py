@@ -73,10 +73,7 @@ def treebank_quotes(words: Sequence[str], spaces: Sequence[bool] | None = None) 
 
 
 def text_spaces(words: Sequence[str], tags: Sequence[str] | None = None) -> list[bool]:
-    """Tell whether a space follows each word in text, by the rules of the treebank's tokens.
-
-    The quotation marks may have any style.
-    """
+    """Tell whether a space follows each word in text, by the rules of the treebank's tokens."""
     known = ["" for _ in words] if tags is None else tags
     spaces, is_open = [], False
     for word, tag, after, after_tag in zip(words, known, [*words[1:], ""], [*known[1:], ""]):

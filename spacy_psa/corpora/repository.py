@@ -57,13 +57,8 @@ def pack_repository(
     """Download files of a repository, and pack them in a .tar.xz archive.
 
     The files are gathered in a folder next to the archive. If a download fails, they stay there,
-    and the next call continues.
-
-    Args:
-        address: the address of the files, which ends with the commit and a slash.
-        ids: the git ids of files, and of folders, which the other files are in.
-        names: lists those other files.
-        fetch: downloads a file.
+    and the next call continues. The address ends with the commit and a slash. `ids` are the git ids
+    of files, and of folders, in which `names` lists the other files.
     """
     folder = target.with_name(f"{target.name}.files")
 

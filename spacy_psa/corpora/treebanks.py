@@ -165,15 +165,10 @@ def read_docs(
 ) -> Iterator[Doc]:
     """Yield one `Doc` for each tree of the files in a folder or archive, see `tree_docs`.
 
-    The document is the name of the file (wsj_0001).
-
-    Args:
-        family: the name of one of the `TREEBANKS`.
-        source: the folder or archive, or a single file of any name.
-        numbers: reads only files with these numbers, which are the sections of the Wall Street
-            Journal in `ptb`; None reads all files.
-        style: the parts of the trees that are kept; None for the style of the family.
-        one_a_line: whether each line must be one tree; otherwise a tree may have several.
+    The document is the name of the file (wsj_0001). A single file may have any name. Only files
+    with one of the `numbers` are read, which are the sections of the Wall Street Journal in `ptb`;
+    None reads all. `style` has the parts of the trees that are kept; None for that of the family.
+    With `one_a_line`, each line must be one tree; otherwise a tree may have several.
     """
     bank = TREEBANKS[family]
     counts: Counter[str] = Counter() if repairs is None else repairs
@@ -270,10 +265,7 @@ def tree_docs(
 
 
 def _form_and_lemma(word: str) -> tuple[str, str]:
-    """Split a word from its lemma at the dash in the middle, as both may have dashes themselves.
-
-    A word that has no lemma stays as it is.
-    """
+    """Split a word at the dash in the middle, if it has one; form and lemma may have dashes too."""
     dashes = [i for i, char in enumerate(word) if char == "-" and 0 < i < len(word) - 1]
     if not dashes:
         return word, ""
