@@ -27,10 +27,7 @@ NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def entity_view(doc: "Doc", key: str) -> str:
-    """Draw a document as displaCy does, as HTML: entities, nested spans, and the trees of a group.
-
-    Nested spans are those of `doc.spans["sc"]`.
-    """
+    """Draw a document as displaCy does, as HTML: entities, nested spans, and a group's trees."""
     shown = [
         {"start": ent.start_char, "end": ent.end_char, "label": html.escape(ent.label_)}
         for ent in doc.ents

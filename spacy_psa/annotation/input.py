@@ -30,10 +30,8 @@ if TYPE_CHECKING:
 MakeDoc = Callable[["Language", Any], "Doc"]
 """Makes a new `Doc` of the content of a record; it can be pickled."""
 
-
 InputFormat = Literal["auto", "text", "jsonl", "spacy", "tokens", "conll", "brackets"]
 """The format of the input; `auto` goes by the file name."""
-
 
 SUFFIXES: dict[str, InputFormat] = {
     "": "text",
@@ -137,13 +135,9 @@ def open_source(path: Path, reading: Reading) -> Iterator[Source]:
 def stream_source(
     stream: IO[bytes] | gzip.GzipFile, name: str, size: int | None, reading: Reading
 ) -> Source:
-    """Read the records of a stream.
+    """Read the records of a decompressed stream, whose format is not auto.
 
-    Args:
-        stream: the stream, decompressed.
-        name: its name, for messages.
-        size: its number of bytes; None if unknown.
-        reading: how it is read; the format is not auto.
+    `name` is for messages, and `size` the number of bytes; None if unknown.
     """
     form, unescaped = reading.format, reading.unescaped
     if form == "spacy":

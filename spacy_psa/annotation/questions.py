@@ -92,11 +92,8 @@ class Counting:
 class Redacting:
     """Replaces the spans of some labels in all documents, and lists those to be looked at.
 
-    Args:
-        name: the name of the `crf_ner` or `crf_chunker`; None if there is only one.
-        recall: the recall that the component has to promise; None for any.
-        text_key: the key of the text in the lines of the output.
-        path: the file of JSON lines for a person; None for none.
+    `name` is that of the `crf_ner` or `crf_chunker`; None if there is only one. It has to promise
+    the `recall`; None for any. `path` is the file of JSON lines for a person; None for none.
     """
 
     def __init__(

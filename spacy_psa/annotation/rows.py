@@ -71,12 +71,7 @@ def docbin_bytes(doc: "Doc") -> bytes:
 
 
 def _span(span: "Span") -> dict[str, Any]:
-    return {
-        "start": span.start_char,
-        "end": span.end_char,
-        "label": span.label_,
-        "text": span.text,
-    }
+    return {"start": span.start_char, "end": span.end_char, "label": span.label_, "text": span.text}
 
 
 def _group(group: "SpanGroup") -> list[dict[str, Any]]:

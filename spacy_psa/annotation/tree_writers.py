@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from spacy_psa.annotation.drawing import not_too_deep
 from spacy_psa.annotation.rows import docbin_bytes, json_line, json_row
-from spacy_psa.annotation.writers import (
-    DocBinWriter,
-    Encode,
-    JsonlWriter,
-    Writer,
-    open_output,
-)
+from spacy_psa.annotation.writers import DocBinWriter, Encode, JsonlWriter, Writer, open_output
 from spacy_psa.corpora.format_by_name import format_of
 from spacy_psa.errors import InputError
 
@@ -27,7 +21,6 @@ if TYPE_CHECKING:
 
 TreeFormat = Literal["auto", "brackets", "indented", "jsonl", "svg", "spacy"]
 """The format of trees; `auto` goes by the file name."""
-
 
 SUFFIXES: dict[str, TreeFormat] = {
     "": "brackets",
@@ -76,12 +69,8 @@ def open_tree_writer(
 ) -> Iterator[Writer]:
     """Open a writer of trees to `path`; the file appears complete at the end, or not at all.
 
-    Args:
-        path: the file; "-" means stdout.
-        form: the format, not auto.
-        key: the span group with the constituents.
-        gaps: whether a sentence without words is "(())" in brackets, so that lines stay aligned.
-        text_key: the key of the text in JSON lines.
+    "-" means stdout. `key` is the span group with the constituents. With `gaps`, a sentence without
+    words is "(())" in brackets, so that lines stay aligned.
     """
     with open_output(path) as stream:
         writer: Writer
@@ -136,12 +125,9 @@ class SvgWriter(Writer):
 
 
 def brackets(doc: "Doc", key: str, indented: bool = False, gaps: bool = False) -> list[str]:
-    """Write the tree of each sentence of a document in brackets.
+    """Write the tree of each sentence of a document in brackets, from the span group `key`.
 
-    Args:
-        key: the span group with the constituents.
-        indented: whether a tree has several lines.
-        gaps: whether a sentence without words is "(())".
+    A tree has several lines if it is `indented`. With `gaps`, a sentence without words is "(())".
     """
     from spacy_psa.pipeline.parser.extensions import parse_string, parse_trees
     from spacy_psa.sentences import sentence_bounds

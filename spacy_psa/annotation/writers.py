@@ -35,7 +35,6 @@ Scheme = Literal["bio", "bioes"]
 OutputFormat = Literal["auto", "jsonl", "spacy", "conll", "html", "label-studio", "parquet"]
 """The format of the output; `auto` goes by the file name."""
 
-
 SUFFIXES: dict[str, OutputFormat] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
@@ -114,14 +113,9 @@ def open_writer(
 ) -> Iterator[Writer]:
     """Open a writer to `path`; the file appears complete at the end, or not at all.
 
-    Args:
-        path: the file; "-" means stdout.
-        form: the format, not auto.
-        scheme: the tag scheme of CoNLL columns.
-        tokens: whether to write the tokens to JSON lines.
-        text_key: the key of the text in JSON lines.
-        keys: the span groups that CoNLL columns, HTML and Label Studio show.
-        encode: the encoder of JSON lines; None for that of the annotation.
+    "-" means stdout. `keys` are the span groups that CoNLL columns, HTML and Label Studio show.
+    JSON lines have the tokens if `tokens` is set, and the encoder `encode` in place of the usual
+    one.
     """
     with open_output(path) as stream:
         writer: Writer

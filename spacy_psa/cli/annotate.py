@@ -39,8 +39,7 @@ def annotate(
     target: Annotated[
         str,
         typer.Argument(
-            metavar="OUTPUT",
-            help='File to write; "-" for stdout. With ray, a folder or address.',
+            metavar="OUTPUT", help='File to write; "-" for stdout. With ray, a folder or address.'
         ),
     ],
     input_format: Format = "auto",

@@ -29,8 +29,7 @@ def init_config(
         typer.Option(help="Pretrained encoder: a name on the Hugging Face Hub, or a folder."),
     ] = None,
     frozen: Annotated[
-        bool,
-        typer.Option("--frozen", help="Only train the layers above the encoder of --base."),
+        bool, typer.Option("--frozen", help="Only train the layers above the encoder of --base.")
     ] = False,
     lang: Lang = "en",
     sentencizer: Annotated[

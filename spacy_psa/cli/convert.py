@@ -9,9 +9,7 @@ from spacy_psa.cli.console import tell, watched
 from spacy_psa.cli.options import Label, Lang
 
 convert_app = typer.Typer(
-    name="convert",
-    help="Convert corpora and word vectors for spaCy.",
-    no_args_is_help=True,
+    name="convert", help="Convert corpora and word vectors for spaCy.", no_args_is_help=True
 )
 
 Source = Annotated[Path, typer.Argument(metavar="IN", help="File to read, plain or .gz.")]
@@ -24,8 +22,7 @@ Scheme = Annotated[
     typer.Option(help="Tag scheme of the entity column; auto detects it."),
 ]
 Documents = Annotated[
-    bool,
-    typer.Option("--documents", help="Write one Doc for each document, with its sentences."),
+    bool, typer.Option("--documents", help="Write one Doc for each document, with its sentences.")
 ]
 Sections = Annotated[
     str,

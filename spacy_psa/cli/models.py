@@ -142,8 +142,7 @@ def describe(
     url: Url = "",
     description: Text = "",
     card: Annotated[
-        Path | None,
-        typer.Option(help="Card to write as Markdown, such as MODEL/README.md."),
+        Path | None, typer.Option(help="Card to write as Markdown, such as MODEL/README.md.")
     ] = None,
     calibration: Measured = None,
     intended_use: Use = "",
@@ -215,8 +214,7 @@ def push(
         str, typer.Argument(metavar="NAME/REPOSITORY", help="Repository, such as ada/en_names.")
     ],
     package: Annotated[
-        Path | None,
-        typer.Option(help="Archive or wheel of `spacy package`, to put next to it."),
+        Path | None, typer.Option(help="Archive or wheel of `spacy package`, to put next to it.")
     ] = None,
     private: Annotated[bool, typer.Option(help="Whether a new repository is private.")] = False,
     message: Annotated[str, typer.Option(help="Message of the commit.")] = "Update the pipeline",

@@ -31,12 +31,10 @@ def parse(
         int | None, typer.Option(help="Column of the tag in conll; default: no tags.")
     ] = None,
     sentencizer: Annotated[
-        bool,
-        typer.Option("--sentencizer", help="Split text at punctuation into sentences first."),
+        bool, typer.Option("--sentencizer", help="Split text at punctuation into sentences first.")
     ] = False,
     confidence: Annotated[
-        bool,
-        typer.Option("--confidence", help="Write the probability of each constituent."),
+        bool, typer.Option("--confidence", help="Write the probability of each constituent.")
     ] = False,
     pipe: Annotated[
         str | None, typer.Option(help="Name of the parser, if there are several.")

@@ -68,8 +68,7 @@ def evaluate_trees(
     max_length: Annotated[
         int | None,
         typer.Option(
-            min=1,
-            help="Longest sentence of the second column, in words; default: as in the rules.",
+            min=1, help="Longest sentence of the second column, in words; default: as in the rules."
         ),
     ] = None,
     prm: Annotated[
@@ -81,8 +80,7 @@ def evaluate_trees(
     ] = False,
     json_path: JsonPath = None,
     gold_tags: Annotated[
-        bool,
-        typer.Option("--gold-tags", help="Delete words by the gold tags only."),
+        bool, typer.Option("--gold-tags", help="Delete words by the gold tags only.")
     ] = False,
     per_sentence: Annotated[
         bool, typer.Option("--per-sentence", help="Also print a line for each sentence.")

@@ -10,9 +10,7 @@ from spacy_psa.cli.options import BatchSize, Format, Gpu, Model, SkipBad, Source
 from spacy_psa.cli.progress import annotating
 
 visualize_app = typer.Typer(
-    name="visualize",
-    help="Draw the entities or trees that a pipeline finds.",
-    no_args_is_help=True,
+    name="visualize", help="Draw the entities or trees that a pipeline finds.", no_args_is_help=True
 )
 
 

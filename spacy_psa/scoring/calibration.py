@@ -67,13 +67,10 @@ class Bin(NamedTuple):
 def judge(examples: Iterable[Example], spans_key: str, gold_key: str | None = None) -> Judged:
     """Compare predicted spans with the truth.
 
-    Two kinds of docs and spans do not count: docs whose reference has no such annotation, and
-    predicted spans over reference tokens without entity annotation. spaCy's own entity scores leave
-    out the same.
-
-    Args:
-        spans_key: the group of predicted.spans, with the confidences in attrs["scores"].
-        gold_key: the span group of the reference with the truth; None means reference.ents.
+    The spans are those of predicted.spans[spans_key], with the confidences in attrs["scores"], and
+    the truth is the span group `gold_key` of the reference; None means reference.ents. Two kinds of
+    docs and spans do not count: docs whose reference has no such annotation, and predicted spans
+    over reference tokens without entity annotation. spaCy's own entity scores leave out the same.
     """
     best: list[float] = []
     right: list[bool] = []
@@ -173,12 +170,7 @@ def summary(judged: Judged, bins: int = BINS) -> dict[str, float | None]:
 
 
 def score_calibration(
-    examples: Iterable[Example],
-    *,
-    spans_key: str,
-    gold_key: str | None,
-    bins: int,
-    **_: Any,
+    examples: Iterable[Example], *, spans_key: str, gold_key: str | None, bins: int, **_: Any
 ) -> dict[str, Any]:
     """Score the predicted spans and their confidences.
 

@@ -123,10 +123,9 @@ def _matching(edges: dict[int, list[int]]) -> list[tuple[int, int]]:
 def partial_credit(docs: Iterable[tuple[Iterable[Unit], Iterable[Unit]]]) -> dict[str, Any]:
     """Score the spans of docs, the gold and the predicted ones of each, in all four schemes.
 
-    Returns:
-        For each scheme `p`, `r` and `f`, the numbers of the `KINDS`, and `per_type` and
-        `per_length`: {label or number of tokens: {p, r, f, gold}}. Predicted spans count in the
-        precision of their own label and length, gold spans in the recall of theirs.
+    Each scheme has `p`, `r` and `f`, the numbers of the `KINDS`, and `per_type` and `per_length`:
+    {label or number of tokens: {p, r, f, gold}}. Predicted spans count in the precision of their
+    own label and length, gold spans in the recall of theirs.
     """
     docs = [(list(gold), list(predicted)) for gold, predicted in docs]
     scores: dict[str, Any] = {}

@@ -51,11 +51,9 @@ def measure(
 ) -> dict[str, Any]:
     """Evaluate a pipeline on a test set and collect the provenance; the module lists the keys.
 
-    Args:
-        model: the path that `nlp` was loaded from.
-        test: a `.spacy` file, or a folder of them.
-        data: further files or folders to compute checksums of.
-        log: the JSON lines that `spacy.ConsoleLogger.v3` wrote to its `output_file`.
+    `model` is the path that `nlp` was loaded from, `test` a `.spacy` file or a folder of them, and
+    `data` has further files or folders to compute checksums of. The log has the JSON lines that
+    `spacy.ConsoleLogger.v3` wrote to its `output_file`.
     """
     # First the steps that fail at once.
     sums = checksums(dict.fromkeys([test, *data]))

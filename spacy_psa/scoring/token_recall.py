@@ -39,10 +39,8 @@ def token_recall(
 ) -> dict[str, Recall]:
     """Compute the recall of each class of the gold tokens, sorted by class.
 
-    Args:
-        gold: the tags of each sentence; tokens with None are left out.
-        predicted: the predicted tags of each sentence.
-        project: returns the class of a tag; by default the tag itself.
+    The tags are by sentence; gold tokens with None are left out. `project` returns the class of a
+    tag; by default the tag itself.
     """
     right: Counter[str] = Counter()
     total: Counter[str] = Counter()

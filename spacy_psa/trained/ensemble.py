@@ -24,10 +24,7 @@ MEANING = ("labels", "tags", "layers")
 
 
 def ensemble(models: Sequence[str], output: Path, pipe: str | None = None) -> None:
-    """Join pipelines that have the same component, and write the joined one.
-
-    `pipe` is the name of the component; None if there is only one.
-    """
+    """Join pipelines that have the same component, and write the joined one."""
     check_free(output)
     if len(models) < 2:
         raise InputError("an ensemble needs at least two models")

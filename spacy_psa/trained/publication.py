@@ -61,10 +61,7 @@ class Description:
 
 
 def describe(model: str, output: Path, about: Description, card: Path | None = None) -> list[str]:
-    """Write the meta data of a model, as `spacy package` reads it, and its card.
-
-    Returns the names of missing meta data.
-    """
+    """Write the meta data of a model, for `spacy package`, and its card; list what is missing."""
     nlp = load_pipeline(model)
     meta = dict(nlp.meta)
     result = _read(about.report, REPORT, "scores", "speed", "test") if about.report else None
@@ -161,12 +158,8 @@ def model_card(
 ) -> str:
     """Write the card of a model as Markdown, with the meta data of the Hugging Face Hub on top.
 
-    Args:
-        meta: the meta data of the pipeline.
-        factories: the factories of its components.
-        report: a result of `scoring.result.measure`.
-        calibration: records of `spacy-psa calibrate --json`.
-        intended_use: the purpose of the model; by default, text like its training data.
+    The report is a result of `scoring.result.measure`, and the calibration has records of
+    `spacy-psa calibrate --json`. The intended use is by default text like its training data.
     """
     name = f"{meta['lang']}_{meta['name']}"
     scores = overall(report) if report else []
