@@ -78,12 +78,10 @@ def observed_coverage(documents: Iterable[Sequence[float]], least: float) -> flo
 def truth_probabilities(pipe: Labeler, examples: Sequence[Example]) -> list[list[float]]:
     """Compute how probable a component finds the truth: each gold span, or each gold tag.
 
-    The docs of the examples have the annotation of the components before this one.
-
-    Returns:
-        For each document, the probability of each of its gold spans or tags. Docs that follow each
-        other may belong to one document, see `spacy_psa.sentences.same_document`. The probability
-        of a gold span that meets no tokens, crosses a sentence or has an unknown label is 0.
+    The docs of the examples have the annotation of the components before this one. The result has
+    for each document the probability of each of its gold spans or tags. Docs that follow each other
+    may belong to one document, see `spacy_psa.sentences.same_document`. The probability of a gold
+    span that meets no tokens, crosses a sentence or has an unknown label is 0.
     """
     return [[p for _, p in items] for items in labelled_probabilities(pipe, examples)]
 
@@ -140,12 +138,9 @@ def cover(
 ) -> dict[str, dict[str, Any]]:
     """Find the threshold on the documents of "dev", and store it in the component.
 
-    `paths` are the gold documents of "dev" and, to report on, "test".
-
-    Returns:
-        For each file, its `path`, `documents` and `items` with annotation, the observed `coverage`,
-        and `set_size`: the mean number of spans in the sets for each gold span, or of tags in the
-        set of a token.
+    `paths` are the gold documents of "dev" and, to report on, "test". The result has for each file
+    its `path`, `documents` and `items` with annotation, the observed `coverage`, and `set_size`:
+    the mean number of spans in the sets for each gold span, or of tags in the set of a token.
     """
     if not 0 < level < 1:
         raise InputError(f"--coverage {level:g}: choose a number between 0 and 1, such as 0.9")

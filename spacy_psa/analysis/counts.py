@@ -113,19 +113,17 @@ def coverage(
     documents: Sequence[Counted],
     corrections: Mapping[str, CountCorrection] | None,
     labels: Sequence[str],
-    size: int = SIZE,
     draws: int = DRAWS,
-    seed: int = 0,
 ) -> dict[str, dict[str, float]]:
     """Draw corpora without replacement, and compute how often the intervals hold the truth.
 
-    There are at most `size` documents in each of the `draws`. The intervals have the `corrections`;
+    There are at most `SIZE` documents in each of the `draws`. The intervals have the `corrections`;
     None for none. The result is the share of draws for each label and each of `KINDS`.
     """
-    generator = numpy.random.default_rng(seed)
+    generator = numpy.random.default_rng(0)
     held: dict[str, Counter[str]] = {label: Counter() for label in labels}
     for _ in range(draws):
-        some = generator.choice(len(documents), min(size, len(documents)), replace=False)
+        some = generator.choice(len(documents), min(SIZE, len(documents)), replace=False)
         whole = joined([documents[i] for i in some])
         rows = whole.counts.intervals(corrections)
         for label in labels:

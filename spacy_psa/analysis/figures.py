@@ -5,14 +5,15 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.errors import InputError
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    import matplotlib.figure
 
+Figure: TypeAlias = "matplotlib.figure.Figure"
 PALETTE = ("#2b6cb0", "#c05621", "#2f855a", "#97266d", "#b7791f", "#4a5568", "#0d9488", "#6b46c1")
 """Colours of lines, in turn."""
 SHOWN = 8
@@ -33,14 +34,14 @@ def check_matplotlib() -> None:
         ) from error
 
 
-def new_figure(width: float, height: float) -> "Figure":
+def new_figure(width: float, height: float) -> Figure:
     """Make an empty figure; its width and height are in inches."""
     check_matplotlib()
     # pyplot would choose a window system and keep the figure.
+    import matplotlib.figure
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = matplotlib.figure.Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
@@ -54,7 +55,7 @@ def check_picture(path: Path) -> str:
     return kind
 
 
-def save_figure(figure: "Figure", path: Path) -> None:
+def save_figure(figure: Figure, path: Path) -> None:
     """Write a figure; the file appears whole or not at all.
 
     A "$" in a text is a "$", and not the beginning of a formula. Characters that the usual font
@@ -71,7 +72,7 @@ def save_figure(figure: "Figure", path: Path) -> None:
         figure.savefig(temporary, dpi=120, format=kind, metadata=still)
 
 
-def _turn_off_math(figure: "Figure") -> None:
+def _turn_off_math(figure: Figure) -> None:
     """Draw texts as they are written; the numbers of an axis of logarithms are formulas."""
     from matplotlib.text import Text
 
@@ -120,7 +121,7 @@ def _had(characters: set[str], file: str) -> set[str]:
 
 
 @contextmanager
-def fonts_of(figure: "Figure") -> Iterator[None]:
+def fonts_of(figure: Figure) -> Iterator[None]:
     """Draw the texts of a figure in fonts that have their characters, inside of the block.
 
     One warning names the characters that no installed font has; the figure has boxes for them.

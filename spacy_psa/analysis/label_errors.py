@@ -223,7 +223,8 @@ def _spans(
         if probability <= 1 - LEAST:
             suspects.append(_instead(number, analyses, whole, gold, span))
     _, missing = pipe.store.gold(pipe.name, example)
-    for span in _candidates(whole):
+    best = [spans for s in whole.sentences for _, spans in s.kbest(CANDIDATES)]
+    for span in dict.fromkeys(span for spans in best for span in spans):
         (probability,) = whole.posterior([span])
         if probability >= LEAST and span not in gold and not missing[slice(*span[:2])].any():
             none = whole.given(allow=dict.fromkeys(range(*span[:2]), OUTSIDE))
@@ -273,12 +274,6 @@ def _without(
         changed = new.get(before.start, after)
         known.log_evidence += changed.log_partition - before.log_partition
     return known
-
-
-def _candidates(analyses: DocAnalyses) -> list[Node]:
-    """List the spans of the best analyses."""
-    best = [part for s in analyses.sentences for _, part in s.kbest(CANDIDATES)]
-    return list(dict.fromkeys(span for spans in best for span in spans))
 
 
 def _tags(

@@ -54,8 +54,7 @@ RIDGE = 1.0
 def p_value(mean: float, documents: float, risk: float) -> float:
     """Compute the Hoeffding-Bentkus p-value of "the risk is above `risk`".
 
-    `mean` is the mean loss of the documents and `documents` their number. `risk` is between 0 and
-    1.
+    `mean` is the mean loss of the documents, and `documents` their number.
 
     Examples:
         >>> round(p_value(0.0, 299, 0.01), 4)  # 0.99 ** 299

@@ -55,10 +55,7 @@ class Likelihood:
         self.sentences = sum(len(array) > 0 for _, arrays in self.batches for array in arrays)
 
     def at(self, temperature: float) -> tuple[float, float]:
-        """Compute the negative log likelihood at a temperature, in nats a sentence.
-
-        The second number is its slope in β = 1 / temperature.
-        """
+        """The negative log likelihood in nats a sentence, and its slope in β = 1 / temperature."""
         total, slope = 0.0, 0.0
         for examples, potentials in self.batches:
             beta = torch.tensor(1 / temperature, dtype=torch.float64, requires_grad=True)

@@ -1,11 +1,18 @@
-"""Probable errors of a corpus, by one pipeline or by cross-fitted ones."""
+"""Probable errors of a corpus, by one pipeline or by cross-fitted ones.
 
-from collections.abc import Callable, Iterable
+Cross-fitting: pipelines for the parts of a corpus that have not learned from them.
+"""
+
+import math
+import subprocess
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from spacy.tokens import Doc
+from spacy.util import dot_to_object
 from spacy.vocab import Vocab
 from thinc.api import Config
 
@@ -20,14 +27,80 @@ from spacy_psa.analysis.corrections import (
     write_rows,
 )
 from spacy_psa.analysis.label_errors import Found, find_suspects, ranked
+from spacy_psa.child_processes import child_command, child_environment
 from spacy_psa.corpora.docbin import check_docbin_path, read_docbin, write_docbin
 from spacy_psa.errors import InputError
-from spacy_psa.laboratory.cross_fit import Fold, train_folds
+from spacy_psa.laboratory.experiments.processes import ONE_THREAD, OUTPUT
+from spacy_psa.laboratory.jackknife import deal, without_label_check
 from spacy_psa.loading import find_pipe, load_pipeline
 from spacy_psa.pipeline.component import StructuredPipe
+from spacy_psa.sentences import name_of_document
+from spacy_psa.training.model_folders import ModelFolders
 
 FACTORIES = "crf_ner, crf_spans, crf_chunker, crf_tagger or constituency_parser"
 SIDES = ("annotated", "proposed")
+
+
+class Fold(NamedTuple):
+    """A pipeline, and the numbers of the docs that it has not learned from."""
+
+    numbers: list[int]
+    model: Path
+
+
+def train_folds(
+    docs: Sequence[Doc],
+    config: Config,
+    folder: Path,
+    folds: int,
+    seed: int,
+    jobs: int = 1,
+    gpu_id: int = -1,
+    tell: Callable[[str], None] = lambda line: None,
+) -> list[Fold]:
+    """Train a pipeline for each fold of a corpus on the other folds.
+
+    The trainings that are finished are not repeated, and the others continue. The development data
+    of the config is that of all folds, of which there are at least 2. Docs of one document, see
+    `name_of_document`, are in one fold. Each of the `jobs` at a time has a process of one thread.
+    """
+    names = [str(name_of_document(doc) or i) for i, doc in enumerate(docs)]
+    if len(set(names)) < folds:
+        raise InputError(
+            f"{len(set(names))} document(s) are too few for {folds} folds; use fewer --folds, or "
+            "--model with a pipeline of other data"
+        )
+    corpora = config.interpolate()
+    if not dot_to_object(corpora, corpora["training"]["dev_corpus"]).get("path"):
+        raise InputError(
+            "no development data, by which each fold chooses its weights; set --paths.dev DEV.spacy"
+        )
+    dealt = deal(names, folds, seed)
+    config = without_label_check(config)
+
+    def trained(fold: int) -> Fold:
+        out = folder / f"fold-{fold + 1}"
+        write_docbin([doc for doc, at in zip(docs, dealt) if at != fold], out / "train.spacy")
+        own = config.copy()
+        corpus = dot_to_object(own, own["training"]["train_corpus"])
+        corpus["path"] = str(out / "train.spacy")
+        own.to_disk(out / "config.cfg", interpolate=False)
+        tell(f"fold {fold + 1} of {folds}: in training, see {out / OUTPUT}")
+        words = "train", str(out / "config.cfg"), "--output", str(out), "--resume"
+        command = child_command("spacy_psa", *words, "--gpu-id", str(gpu_id))
+        with (out / OUTPUT).open("ab") as output:
+            done = subprocess.run(
+                command, stdout=output, stderr=output, env=child_environment(**ONE_THREAD)
+            )
+        if done.returncode:
+            last = (out / OUTPUT).read_text(encoding="utf8", errors="replace").split("\n")[-2:]
+            raise InputError(f"{out}: the training failed ({' '.join(last).strip()})")
+        models = ModelFolders(out)
+        model = models.best if models.best.exists() else models.last
+        return Fold([i for i, at in enumerate(dealt) if at == fold], model)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        return list(pool.map(trained, range(folds)))
 
 
 def find_errors(
@@ -68,11 +141,6 @@ def by_model(model: str) -> Callable[[list[Doc]], list[Fold]]:
     return lambda docs: [Fold(list(range(len(docs))), Path(model))]
 
 
-def cross_fitted(config: Config, folder: Path, **options: Any) -> Callable[..., list[Fold]]:
-    """Ask pipelines that `train_folds` trains; the options are its further arguments."""
-    return lambda docs: train_folds(config, docs, folder, **options)
-
-
 def correct_file(corpus: Path, errors: Path, target: Path, above: float | None) -> list[Row]:
     """Write a corpus with the accepted corrections, which are returned, and a log of them.
 
@@ -89,17 +157,13 @@ def correct_file(corpus: Path, errors: Path, target: Path, above: float | None) 
             f"{decisions_path(errors)}: there is no decision yet; decide with `spacy-psa serve "
             "MODEL --review`, or accept probable errors with --above"
         )
-    accepted = [row for row in rows if _accepted(row, decided, above)]
+    least = math.inf if above is None else above
+    accepted = [row for row in rows if decided.get(row["number"], row["chance"] >= least)]
     docs = read_docbin(corpus, Vocab())
     correct(docs, accepted)
     write_docbin(docs, target)
     write_rows(accepted, target.with_suffix(".log.jsonl"))
     return accepted
-
-
-def _accepted(row: Row, decided: dict[int, bool], above: float | None) -> bool:
-    likely = above is not None and row["chance"] >= above
-    return decided.get(row["number"], likely)
 
 
 def table(rows: Iterable[Row]) -> list[list[str]]:

@@ -51,16 +51,10 @@ def jackknife_files(
     tell: Callable[[str], None],
     gpu_id: int = -1,
 ) -> None:
-    """Write files with predicted tags.
+    """Write files with predicted tags, by the config of a tagger; its path is for errors.
 
-    Args:
-        path: the file of the config, for errors.
-        config: the config of a tagger.
-        files: files with gold tags, and the files to write. The first is jackknifed; the others are
-            tagged by a tagger that is trained on all of it.
-        folder: the folder for the taggers.
-        seed: the seed by which sentences are dealt.
-        tell: prints a line.
+    `files` have gold tags, each with the file to write. The first is jackknifed; the others are
+    tagged by a tagger that is trained on all of it. The taggers are in `folder`.
     """
     sources, targets = zip(*[(source.resolve(), target.resolve()) for source, target in files])
     for _, target in files:

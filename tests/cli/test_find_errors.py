@@ -8,7 +8,7 @@ from spacy.tokens import Doc, Span
 from spacy.util import load_config
 
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
-from spacy_psa.laboratory.cross_fit import Fold
+from spacy_psa.laboratory.find_errors import Fold
 from spacy_psa.laboratory.find_errors import find_errors as search
 from tests.helpers.commands import assert_one_error, command
 from tests.helpers.paths import CONFIGS

@@ -64,9 +64,7 @@ def setups(names: Sequence[str]) -> dict[str, frozenset[str]]:
 
 
 def recalls(
-    pipe: ChainLabeler,
-    examples: Iterable[Example],
-    project: Callable[[str], str] = chunk_class,
+    pipe: ChainLabeler, examples: Iterable[Example], project: Callable[[str], str] = chunk_class
 ) -> dict[str, dict[str, Recall]]:
     """Compute the token recall of each class under each of the `setups` (Li2019 Table 3).
 

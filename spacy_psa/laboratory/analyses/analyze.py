@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
 from spacy.training import Example
 
 from spacy_psa.analysis.attention import View, inspect
-from spacy_psa.analysis.figures import save_figure
+from spacy_psa.analysis.figures import Figure, save_figure
 from spacy_psa.corpora.atomic import write_json
 from spacy_psa.corpora.tree_corpus import read_tree_corpus
 from spacy_psa.errors import InputError
@@ -28,9 +28,6 @@ from spacy_psa.scoring.result import read_examples, read_log
 from spacy_psa.scoring.sentence_counts import EDGES, by_length
 from spacy_psa.scoring.token_recall import chunk_class, type_class
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 @dataclass(frozen=True)
 class Analysis:
@@ -38,7 +35,7 @@ class Analysis:
 
     name: str
     figures: Any
-    picture: "Figure"
+    picture: Figure
     data: Sequence[Path] = ()
     """The files of data, for the provenance."""
     messages: Sequence[str] = ()
@@ -71,13 +68,10 @@ def gates(model: str, text: str, pipe: str | None) -> Analysis:
 def lengths(
     data: Path, models: Mapping[str, str], edges: Sequence[int] | None, score: str | None
 ) -> Analysis:
-    """Analyse the score of pipelines by the length of sentences.
+    """Analyse the score of pipelines, {name: folder or package}, by the length of sentences.
 
-    Args:
-        data: the gold documents.
-        models: {name: folder or package of a pipeline}.
-        edges: the least tokens of each bin but the first; None for `EDGES`.
-        score: the score; None for the first that the first pipeline has.
+    `edges` are the least tokens of each bin but the first; None for `EDGES`. The score is None for
+    the first that the first pipeline has.
     """
     edges = [*(edges or EDGES)]
     if edges != sorted({*edges}) or edges[0] < 2:

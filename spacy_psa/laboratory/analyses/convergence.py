@@ -1,12 +1,9 @@
 """How soon trainings reach their best development score (Yan2019 Fig. 5)."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from spacy_psa.analysis.figures import colours, new_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from spacy_psa.analysis.figures import Figure, colours, new_figure
 
 SHARES = (0.9, 0.95, 0.99)
 
@@ -15,9 +12,9 @@ def epochs(evaluations: Sequence[tuple[int, int]]) -> list[float]:
     """Estimate the epochs of evaluations; one within an epoch has a fraction of it.
 
     An evaluation is the epoch, counted from 0, and the step. A log does not have the number of
-    steps in an epoch. Step s of epoch e bounds it: it is at least (s + 1) / (e + 1) and at most s /
-    e. Where evaluations fall on ends of epochs it is the upper bound, else the middle of both. A
-    training that never left epoch 0 stays below 1.
+    steps in an epoch. Its bounds, from step s of epoch e, are (s + 1) / (e + 1) and s / e. Where
+    evaluations fall on ends of epochs it is the upper bound, else the middle of both. A training
+    that never left epoch 0 stays below 1.
     """
     size = _steps_of_an_epoch(evaluations) if evaluations else 1.0
     return [step / size for _, step in evaluations]
@@ -63,7 +60,7 @@ def convergence(log: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"epochs": places, "scores": scores, "best": best, "reached": reached}
 
 
-def draw_convergence(trainings: Mapping[str, Mapping[str, Any]]) -> "Figure":
+def draw_convergence(trainings: Mapping[str, Mapping[str, Any]]) -> Figure:
     """Draw the `convergence` of trainings against epochs; a dot marks 99% of the best score."""
     figure = new_figure(7.0, 4.2)
     axes, lines = figure.subplots(), []

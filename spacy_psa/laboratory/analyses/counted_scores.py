@@ -2,21 +2,18 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spacy.language import Language
 from spacy.training import Example
 
-from spacy_psa.analysis.figures import colours, new_figure
+from spacy_psa.analysis.figures import Figure, colours, new_figure
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.chunker import score_chunks
 from spacy_psa.scoring.evalb_params import Params
 from spacy_psa.scoring.parseval_scorer import score_constituents, sentence_scores
 from spacy_psa.scoring.sentence_counts import Bin, Count, entity_counts, span_counts, tag_counts
 from spacy_psa.sentences import sentence_bounds
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Counter = Callable[[Iterable[Example]], list[Count]]
 OF_SCORE: dict[str, Counter] = {"ents_f": entity_counts, "tag_acc": tag_counts}
@@ -72,7 +69,7 @@ def counts_by_length(
     return chosen, counted
 
 
-def draw_lengths(models: Mapping[str, Sequence[Bin]], score: str) -> "Figure":
+def draw_lengths(models: Mapping[str, Sequence[Bin]], score: str) -> Figure:
     """Draw the score of each model by length, over the number of sentences (Wei2020 Fig. 4)."""
     figure = new_figure(6.5, 4.6)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[4, 1])

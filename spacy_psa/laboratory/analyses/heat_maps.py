@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from spacy_psa.analysis.attention import View
-from spacy_psa.analysis.figures import colours, new_figure
+from spacy_psa.analysis.figures import Figure, colours, new_figure
 from spacy_psa.errors import InputError
 from spacy_psa.scoring.token_recall import Recall, differences
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
 INCHES = 0.28
@@ -51,7 +50,7 @@ def gate_figures(view: View) -> dict[str, Any]:
     return {"words": words, "layers": [gate.mean(1).tolist() for gate in gates]}
 
 
-def draw_attention(figures: Mapping[str, Any]) -> "Figure":
+def draw_attention(figures: Mapping[str, Any]) -> Figure:
     """Draw `attention_figures`: a row of heat maps for each layer, one for each head.
 
     Of a single word there is one heat map for each layer, with a row for each head.
@@ -89,7 +88,7 @@ def draw_attention(figures: Mapping[str, Any]) -> "Figure":
     return figure
 
 
-def draw_gates(figures: Mapping[str, Any]) -> "Figure":
+def draw_gates(figures: Mapping[str, Any]) -> Figure:
     """Draw `gate_figures`: a bar for each token and layer."""
     words, layers = figures["words"], figures["layers"]
     _check_length(words)
@@ -107,7 +106,7 @@ def draw_gates(figures: Mapping[str, Any]) -> "Figure":
     return figure
 
 
-def draw_recalls(tables: Mapping[str, Mapping[str, Mapping[str, Recall]]]) -> "Figure":
+def draw_recalls(tables: Mapping[str, Mapping[str, Mapping[str, Recall]]]) -> Figure:
     """Draw how recalls change if parts of the encoder are replaced with zeros (Li2019 Tabs. 3, 4).
 
     `tables` are `ablation.recalls` for each kind of classes. The first setup is the whole model.

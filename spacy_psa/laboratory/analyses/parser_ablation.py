@@ -7,21 +7,18 @@ windows; each of these is a config of its own.
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
 from spacy.training import Example
 
-from spacy_psa.analysis.figures import colours, new_figure
+from spacy_psa.analysis.figures import Figure, colours, new_figure
 from spacy_psa.architectures.sentencewise import listeners, upstream_name
 from spacy_psa.bridge.optimizer import torch_modules
 from spacy_psa.errors import InputError
 from spacy_psa.modules.factored_transformer import FactoredTransformer
 from spacy_psa.pipeline.parser.parser import ConstituencyParser
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 WINDOWS = (5, 10, 15, 20, 30, 40)
 FIGURES = ("p", "r", "f", "exact")
@@ -49,10 +46,7 @@ class Row(NamedTuple):
 
 
 def encoder(nlp: Language, parser: ConstituencyParser | None = None) -> FactoredTransformer:
-    """Find the trained FactoredTransformer.v1 of a parser, or of the component it listens to.
-
-    The parser is by default the first one of the pipeline.
-    """
+    """Find the trained FactoredTransformer.v1 of a parser (the first), or of what it listens to."""
     parser = parser or _first_parser(nlp)
     above = {upstream_name(node) for node in listeners(parser.model)}
     shared = [pipe for name, pipe in nlp.pipeline if above & {name, "*"}]
@@ -163,7 +157,7 @@ def record(rows: Iterable[Row]) -> list[dict[str, Any]]:
     return [{**row.setup._asdict(), **row.scores} for row in rows]
 
 
-def draw(rows: Iterable[Row]) -> "Figure":
+def draw(rows: Iterable[Row]) -> Figure:
     """Draw F1 by the layers that lack content or position, and by the window.
 
     A dashed line is the parser without limits.
@@ -213,10 +207,7 @@ def _span(layers: tuple[int, ...]) -> str:
 
 
 def markdown(rows: Iterable[Row]) -> str:
-    """Write both tables in F1 (percent), with the difference from the setup without limits.
-
-    Layers are numbered from 1.
-    """
+    """Write both tables in F1 (percent), with differences from no limits; layers count from 1."""
     f1 = _percent(rows)
     full = f1.get(Setup())
     sets, windows = _places(f1)

@@ -1,16 +1,13 @@
 """The distances that sinusoidal position encodings express (Yan2019 section 3.1, Figs. 3 and 4)."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from spacy_psa.analysis.figures import colours, new_figure
+from spacy_psa.analysis.figures import Figure, colours, new_figure
 from spacy_psa.errors import check_sizes
 from spacy_psa.modules.sinusoids import sinusoids
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def products(width: int, distance: int, place: int = 0, weight: torch.Tensor | None = None) -> list:
@@ -58,7 +55,7 @@ def compare_encodings(
     }
 
 
-def draw_encodings(curves: dict[str, Any]) -> "Figure":
+def draw_encodings(curves: dict[str, Any]) -> Figure:
     """Draw the curves of `compare_encodings`, Fig. 3 above and Fig. 4 below."""
     figure = new_figure(6.5, 5.6)
     above, below = figure.subplots(2, 1, sharex=True)

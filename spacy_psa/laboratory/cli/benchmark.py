@@ -47,8 +47,7 @@ def speed(
         ),
     ],
     section: Annotated[
-        list[Section] | None,
-        typer.Option(help="Section to measure; may be repeated."),
+        list[Section] | None, typer.Option(help="Section to measure; may be repeated.")
     ] = None,
     words: Words = 20_000,
     repeats: Annotated[int, typer.Option(min=1, help="Number of runs of each pipeline.")] = 5,

@@ -1,7 +1,8 @@
 """`spacy-psa find-errors` and `correct`: annotation that is probably wrong, and its correction."""
 
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -51,7 +52,7 @@ def find_errors(
       spacy-psa find-errors train.spacy --config config.cfg --paths.dev dev.spacy --jobs 2
       spacy-psa find-errors test.spacy --model training/model-best
     """
-    from spacy_psa.laboratory.find_errors import by_model, cross_fitted, table
+    from spacy_psa.laboratory.find_errors import by_model, table, train_folds
     from spacy_psa.laboratory.find_errors import find_errors as find
     from spacy_psa.training.config import read_training_config
 
@@ -64,8 +65,8 @@ def find_errors(
     else:
         settings = read_training_config(config, ctx.args)
         folder = work or output.with_name(f"{output.stem}-folds")
-        options = {"folds": folds, "seed": seed, "jobs": jobs, "gpu_id": gpu_id}
-        of_folds = cross_fitted(settings, folder, tell=typer.echo, **options)
+        options: dict[str, Any] = {"folds": folds, "seed": seed, "jobs": jobs, "gpu_id": gpu_id}
+        of_folds = partial(train_folds, config=settings, folder=folder, tell=typer.echo, **options)
     rows, result = find(corpus, output, of_folds, pipe, gpu_id, watched)
     for number, reason in result.failed:
         typer.echo(f"{corpus}, document {number}: left out: {reason}", err=True)

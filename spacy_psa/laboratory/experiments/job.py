@@ -33,11 +33,10 @@ LOG = "log.jsonl"
 
 
 def run_job(folder: Path, gpu_id: int = -1, save_every: int = 0) -> Record:
-    """Train, score and record a run; an error makes it a failed one.
+    """Train, score and record a run in its folder; an error makes it a failed one.
 
-    Args:
-        folder: the folder of the run, with its config and its record.
-        save_every: steps between further checkpoints than those at evaluations; 0 for none.
+    Further checkpoints than those at evaluations are made after each `save_every` steps; 0 for
+    none.
     """
     from spacy_psa.scoring.provenance import machine, versions
 

@@ -239,10 +239,7 @@ def _value(table: Mapping[str, Any], key: str, kind: type, place: str) -> Any:
 
 
 def _flat(table: Mapping[str, Any]) -> dict[str, Any]:
-    """{"a": {"b": 1}} as {"a.b": 1}; a table that names a registered function is one value.
-
-    So is an empty table.
-    """
+    """{"a": {"b": 1}} as {"a.b": 1}; a table that is empty or has a registered function stays."""
     flat: dict[str, Any] = {}
     for key, value in table.items():
         if isinstance(value, dict) and value and not any(name.startswith("@") for name in value):

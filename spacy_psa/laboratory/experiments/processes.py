@@ -39,12 +39,8 @@ def make_engine(
 ) -> Engine:
     """Make the function that runs a process for each of several folders.
 
-    Args:
-        ray: whether they run on Ray.
-        jobs: how many run at a time; -1 for one per core.
-        address: the address of a Ray cluster; see `ray_cluster`.
-        options: the arguments of the module after the folder.
-        module: the module that each process runs, with the folder as its first argument.
+    There are `jobs` at a time; -1 for one per core. For the address of a Ray cluster see
+    `ray_cluster`. Each process runs the module, whose arguments are the folder and the `options`.
     """
     if jobs == 0 or jobs < -1:
         raise InputError(f"--jobs {jobs}: set a number of trainings, or -1 for one per core")

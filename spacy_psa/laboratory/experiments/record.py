@@ -29,13 +29,7 @@ class Evaluation(BaseModel):
 
 
 class Scored(BaseModel):
-    """A pipeline on a corpus.
-
-    Attributes:
-        path: the corpus.
-        scores: the scores of spaCy's scorers, as fractions of 1.
-        sentences: for each score that is made of counts, those of each sentence.
-    """
+    """A pipeline on a corpus: scores, as fractions of 1, and the counts by sentence of some."""
 
     path: str
     scores: dict[str, Any]
@@ -46,23 +40,16 @@ class Record(BaseModel):
     """One training of a run, and where its figures come from.
 
     Attributes:
-        format: "spacy-psa run 1".
-        plan: the name of the plan.
-        plan_file: its file; None in a record of version 0.2.0 or earlier.
-        run: the name of the run.
-        seed: the seed.
+        plan_file: the file of the plan; None in a record of version 0.2.0 or earlier.
         state: "running" from the start on, also after a kill; then "finished" or "failed".
         reason: why it failed, or why a finished training is not scored on test data; else None.
         hash: tells trainings apart: by config, seed, and the content of the files that they read.
         test_hash: the same for the test corpus; None without a test.
         date: when the training started, or went on, ISO 8601.
-        command: the command of the user.
-        commit: the git commit of the current folder, or None; `modified`: whether tracked files
-            differed from it, or None.
-        modified: see `commit`.
+        commit: the git commit of the current folder, or None.
+        modified: whether tracked files differed from it, or None.
         data: {path: MD5} of the files that were read.
-        machine: see `spacy_psa.scoring.provenance`.
-        versions: the same.
+        machine, versions: see `spacy_psa.scoring.provenance`.
         base: the config that the plan names.
         layers: the configs that were laid over it.
         settings: the single settings of the plan.
@@ -70,10 +57,8 @@ class Record(BaseModel):
         test: the test corpus; None if the run was not final.
         metric: the score that counts most in [training.score_weights].
         seconds: how long the training took; None if it was interrupted.
-        evaluations: the evaluations during training.
-        best: the one whose weights were saved as model-best.
-        dev: that model on the development data.
-        tested: that model on the test data.
+        best: the evaluation whose weights were saved as model-best.
+        dev, tested: that model on the development data, and on the test data.
     """
 
     model_config = ConfigDict(extra="forbid")

@@ -131,10 +131,7 @@ class Job:
 
 
 def make_jobs(plan: Plan, out: Path) -> list[Job]:
-    """Make the config and the record of each training of a plan; nothing is written.
-
-    `out` is the folder of all results.
-    """
+    """Make the config and the record of each training of a plan; nothing is written."""
     if out.exists() and not out.is_dir():
         raise InputError(f"{out}: is a file; name a folder")
     contents, source = Contents(), provenance()
@@ -165,11 +162,8 @@ def run_plan(
 ) -> int:
     """Train what is not done, and return the number of trainings that failed.
 
-    Args:
-        out: the folder for all results.
-        engine: runs the processes.
-        tell: prints a line.
-        watch: shows the progress of jobs; it yields a function of the records that have ended.
+    `out` is the folder for all results, and the engine runs the processes. `watch` shows the
+    progress of jobs; it yields a function of the records that have ended.
     """
     jobs = make_jobs(plan, out)
     for job in jobs:
@@ -213,7 +207,7 @@ def _make_job(
     source: dict[str, Any],
 ) -> Job:
     with _naming(plan, run):
-        _set_seed(config, seed)
+        config["system" if "seed" in config.get("system", {}) else "training"]["seed"] = seed
         set_log(config, folder / LOG)
         filled = config.interpolate()
     data = contents.sums([*named_files(filled).values(), *([run.test] if run.test else [])])
@@ -258,11 +252,6 @@ def _naming(plan: Plan, run: Run) -> Iterator[None]:
         yield
     except (InputError, ConfigValidationError, Error, ValueError, KeyError) as error:
         raise InputError(f"plan {plan.name!r}, run {run.name!r}: {reason(error)}") from error
-
-
-def _set_seed(config: dict[str, Any], seed: int) -> None:
-    system = "seed" in config.get("system", {})
-    config["system" if system else "training"]["seed"] = seed
 
 
 def _prepare(job: Job) -> None:

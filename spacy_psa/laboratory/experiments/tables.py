@@ -27,7 +27,6 @@ from spacy_psa.scoring.statistics import (
 Part = Literal["dev", "test"]
 Runs = Mapping[str, Sequence[Record]]
 
-
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """The characters that begin a formula in a spreadsheet."""
 
@@ -218,10 +217,7 @@ def curve(evaluations: Sequence[Evaluation]) -> tuple[list[float], list[float]]:
 
 
 def draw(runs: Mapping[str, Sequence[Record]], path: Path) -> None:
-    """Draw the mean development score of each run, the spread over seeds, and each seed.
-
-    The ending of the path names the format.
-    """
+    """Draw the mean development score of each run, the spread over seeds, and each seed."""
     known = {
         name: [curve(record.evaluations) for record in records if record.evaluations]
         for name, records in runs.items()

@@ -62,10 +62,7 @@ def _load(path: str) -> dict[str, Any]:
     import spacy
 
     spacy.load(path)
-    return {
-        "seconds": time.perf_counter() - wall,
-        "cpu_seconds": time.process_time() - processor,
-    }
+    return {"seconds": time.perf_counter() - wall, "cpu_seconds": time.process_time() - processor}
 
 
 def _memory(path: str, data: str, words: str, *long: str) -> dict[str, Any]:

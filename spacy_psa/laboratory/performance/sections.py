@@ -175,11 +175,8 @@ def measure(
 ) -> dict[str, Any]:
     """Measure sections of pipelines, side by side, and return the object for the JSON file.
 
-    Args:
-        paths: {name: folder or package of a pipeline, or training config}.
-        wanted: the names of the sections; empty for annotation, loading and, with data, training.
-        plan: the settings.
-        tell: called before each run.
+    `paths` are {name: folder or package of a pipeline, or training config}. No sections are
+    `wanted` for annotation, loading and, with data, training. `tell` is called before each run.
     """
     train, repeats = plan.train, plan.repeats
     wanted = wanted or ["annotation", "loading", *(["training"] if train else [])]

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from spacy_psa.corpora.atomic import atomic_path, write_json, write_text
+from spacy_psa.analysis.figures import new_figure, save_figure
+from spacy_psa.corpora.atomic import write_json, write_text
 
 GIGA = 1e9
 
@@ -126,33 +127,24 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def draw(record: dict[str, Any], target: Path) -> None:
-    """Draw the sections of a record into one picture; PNG if its name has no ending.
+    """Draw the sections of a record into one picture.
 
     Annotation and training are bars; sentence lengths and numbers of tags are lines. Other sections
     are not drawn, and without any to draw no file is written.
     """
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     bars = {"annotation": "words a second", "training": "steps a second"}
     lines = {"lengths": "words in a sentence", "labels": "tags"}
     shown = [name for name in (*bars, *lines) if record.get(name, {}).get("rows")]
     if not shown:
         return
-    figure, grid = pyplot.subplots(
-        1, len(shown), figsize=(5.5 * len(shown), 4), layout="constrained", squeeze=False
-    )
+    figure = new_figure(5.5 * len(shown), 4.0)
+    grid = figure.subplots(1, len(shown), squeeze=False)
     for axes, name in zip(grid[0], shown):
         if name in bars:
             _bars(axes, record[name]["rows"], bars[name])
         else:
             _lines(axes, record[name]["rows"], lines[name])
-    # The format is given, because the temporary name does not end in it.
-    with atomic_path(target) as temporary:
-        figure.savefig(temporary, format=target.suffix.lstrip(".") or "png", dpi=120)
-    pyplot.close(figure)
+    save_figure(figure, target)
 
 
 def _bars(axes: Any, rows: dict[str, Any], unit: str) -> None:

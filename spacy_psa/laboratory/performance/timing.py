@@ -74,10 +74,7 @@ def summary(timings: Sequence[Timing]) -> dict[str, Any]:
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
-    """The `median`, the quartiles `lower` and `upper`, and the extremes `least` and `most`.
-
-    The numbers are rounded to 4 digits.
-    """
+    """The `median`, quartiles `lower` and `upper`, `least` and `most`, rounded to 4 digits."""
     lower, _, upper = quantiles(values, method="inclusive") if len(values) > 1 else [values[0]] * 3
     numbers = {
         "median": median(values),

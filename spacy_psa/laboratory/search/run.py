@@ -58,14 +58,8 @@ def search(
 ) -> None:
     """Search, and write the best config after each trial that improves on it.
 
-    Args:
-        plan: the settings.
-        tell: prints a line.
-        ray: whether to train on Ray.
-        jobs: the number of trainings at a time; -1 for one per core.
-        address: the address of a Ray cluster.
-        advance: called with the number of trials that have ended.
-        watch: called after each evaluation of a training in this process.
+    There are `jobs` trainings at a time; -1 for one per core. `advance` is called with the number
+    of trials that have ended, and `watch` after each evaluation of a training in this process.
     """
     output, several = Path(plan.output), ray or jobs != 1
     if output.is_dir():
