@@ -30,10 +30,7 @@ class Decision(NamedTuple):
         return self.start, self.end, self.label
 
     def check(self, length: int, labels: Collection[str], tags: bool = False) -> None:
-        """Check the bounds and the label of a decision about a text of `length` tokens.
-
-        `tags` tells whether the labels are tags.
-        """
+        """Check the bounds and the label of a decision about a text of `length` tokens."""
         if not 0 <= self.start < self.end <= length:
             raise InputError(
                 f"({self.start}, {self.end}) is not a stretch of a text of {length} tokens: name "

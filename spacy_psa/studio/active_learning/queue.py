@@ -116,10 +116,8 @@ class TextQueue:
     ) -> int | None:
         """Choose a text; None if there is none.
 
-        Args:
-            done: the texts that need nothing.
-            last: texts that come after all others, each with its rank among them.
-            avoided: whether a text comes only if there are no others at all.
+        The texts that are `done` need nothing. The `last` come after all others, each with its rank
+        among them, and `avoided` ones only if there are no others at all.
         """
         later, others = last or {}, []
         for *_, number in self._ranked:

@@ -107,7 +107,8 @@ def teach(
                 best, weights, taken = score, _weights(nlp, trained), True
             if since == patience:
                 break
-    _restore(nlp, weights if taken else first)
+    for each, content in (weights if taken else first).items():
+        nlp.get_pipe(each).model.from_bytes(content)  # type: ignore[attr-defined]
     return Taught(before, best if taken else score)
 
 
@@ -183,11 +184,6 @@ def _annotated(pipe: Any, docs: Iterable[Doc]) -> Iterator[Doc]:
 
 def _weights(nlp: Language, names: list[str]) -> dict[str, bytes]:
     return {name: nlp.get_pipe(name).model.to_bytes() for name in names}  # type: ignore[attr-defined]
-
-
-def _restore(nlp: Language, weights: dict[str, bytes]) -> None:
-    for name, content in weights.items():
-        nlp.get_pipe(name).model.from_bytes(content)  # type: ignore[attr-defined]
 
 
 @contextmanager

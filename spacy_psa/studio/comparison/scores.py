@@ -90,10 +90,7 @@ def _prf(counts: Counts) -> dict[str, NDArray[numpy.float64]]:
 
 
 def significance(table: Counts) -> float | None:
-    """Compute the p-value of the difference in F1 of two models; None for one model.
-
-    This is a paired permutation test over sentences, two-sided.
-    """
+    """Compute the p-value of the difference of two models in F1, by sentences; None for one."""
     return sentence_p_value(table[0, :1], table[1, :1]) if len(table) == 2 else None
 
 
