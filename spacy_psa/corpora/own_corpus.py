@@ -215,7 +215,7 @@ def check_output(output: Path) -> None:
 
 
 def write_own_corpus(corpus: OwnCorpus, figures: dict[str, Any], output: Path) -> None:
-    """Write the parts of a corpus as `.spacy` files, its figures, and a list of the left out."""
+    """Write the parts of a corpus as `.spacy` files, its figures, and what is left out."""
     check_output(output)
     for part, docs in corpus.parts.items():
         write_docbin(docs, output / f"{part}.spacy")

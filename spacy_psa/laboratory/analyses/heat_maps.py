@@ -25,8 +25,9 @@ MOST = 80
 def attention_figures(view: View, word: str | None = None) -> dict[str, Any]:
     """The attention over a sentence as plain numbers.
 
-    `words`; `word`, the place of the word at its first occurrence or None; and `layers`, for each
-    layer the heads, each (n, n), or (n) of the word: how much a token attends to each token.
+    The result has `words`; `word`, the place of the word at its first occurrence or None; and
+    `layers`, for each layer the heads, each (n, n), or (n) of the word: how much a token attends to
+    each token.
     """
     words = [token.text for token in view.sentence]
     if word is not None and word not in words:
