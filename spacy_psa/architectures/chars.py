@@ -50,8 +50,7 @@ from spacy_psa.bridge.shim import TorchShim
 from spacy_psa.errors import check_amounts, check_rates, check_sizes, naming
 from spacy_psa.modules.char_attention import CharAdaTrans, CharTransformer
 from spacy_psa.modules.char_bilstm import CharBiLSTM, CharSentenceBiLSTM
-from spacy_psa.modules.char_cnn import CharCNN, CharNgramCNN
-from spacy_psa.modules.char_intnet import CharIntNet
+from spacy_psa.modules.char_cnn import CharCNN, CharIntNet, CharNgramCNN
 from spacy_psa.modules.lookup import Lookup
 from spacy_psa.sentences import sentence_bounds
 

@@ -98,10 +98,8 @@ def architecture(
     Its errors name the architecture, and the setting as a config has it.
 
     Args:
-        module: a torch module.
         build: called with a dict of the settings, by their names in the module and in `extra`;
             returns the model.
-        name: NAME.
         renamed: settings with another name in a config; see `encoder`.
         defaults: the defaults of the architecture that are not the module's.
         hidden: parameters of the module that are not settings.

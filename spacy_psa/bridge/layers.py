@@ -180,7 +180,6 @@ def differentiate(
     """Compute a loss of the output of a model, and its gradient.
 
     Args:
-        model: the model.
         scores: its output, an array for each sentence.
         function: from the rows of all arrays to the loss, a single number.
 

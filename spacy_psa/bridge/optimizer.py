@@ -138,7 +138,6 @@ def clip_gradients(models: Iterable[Model], max_norm: float) -> float:
     """Scale all gradients of models, torch's and thinc's, to a limit of their joint L2 norm.
 
     Args:
-        models: the models.
         max_norm: the largest norm (Wei2020 section 5.2: 5.0).
 
     Returns:

@@ -137,8 +137,6 @@ def annotation_step(
         cells: (2, B, H), the cells of the step before, replaced by the cells of this step.
         out: (2, N, H), filled with the states of the step at its rows, start … start + size.
         at: the row of `gates` at which the step begins.
-        start: the first row of the step.
-        size: the number of rows of the step.
         first: whether this is the first step.
     """
     for d in range(2):
@@ -202,9 +200,6 @@ def backward_step(
         d_cell: (2, N, H), zeros at first. The call reads the gradient of this step's cells from it
             and writes the gradient of the cells of the step before into it.
         d_gates: (2, N, 4, H), filled with the gradient of the inputs of the gates.
-        start: the first row of the step.
-        size: the number of rows of the step.
-        before: the first row of the step before, or -1 for the first step.
     """
     for d in range(2):
         for row in range(start, start + size):

@@ -87,8 +87,6 @@ def scale_and_shift(
 
     Args:
         product: (M or more, k) int32 or float32.
-        scale: (M,), the scales of the rows.
-        columns: (k,), the scales of the columns.
         bias: (k,).
         out: (…,) float32, the memory of the rows from the first on; row i begins at i · stride.
         stride: numbers from the beginning of a row to the next, k or more.

@@ -220,7 +220,6 @@ class Int8Linear(nn.Module):
     """A torch.nn.Linear with int8 weights, for annotation on a CPU.
 
     Args:
-        linear: the layer whose weights are rounded.
         rounding: makes int8 weights and their scales of a matrix.
 
     Examples:

@@ -91,9 +91,6 @@ def choices(dist: NestedSpans, parts: Tensor) -> list[Choices]:
 def best_expected_f1(docs: Sequence[Sequence[Choices]]) -> list[list[Tree]]:
     """Find the sets of the sentences of each document with the best expected F1.
 
-    Args:
-        docs: the choices of the sentences of each document.
-
     Examples:
         >>> dist = NestedSpans(torch.tensor([[0.1], [0.0], [-3.0]]), torch.tensor([2]))
         >>> best_expected_f1([choices(dist, torch.ones(1, 1))])

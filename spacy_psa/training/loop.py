@@ -63,12 +63,10 @@ def train(
     new one starts. A checkpoint of another config or other data is an error.
 
     Args:
-        nlp: the initialized pipeline with its full config.
         output: folder for model-best, model-last and checkpoints. The models are always whole.
         resume: continue from the last checkpoint, if there is one; else start again.
         save_every: steps between further checkpoints than those at evaluations; 0 for none.
         skip_bad_loss: leave out steps whose loss is not a finite number; else they are an error.
-        use_gpu: number of the GPU, -1 for the CPU.
         processes: the processes that train together, each of which calls this function. Each
             trains on a batch of its own in a step, and the first writes all files. None if only
             this one trains.
@@ -184,8 +182,6 @@ class ResumableBatches:
     other one would have yielded next.
 
     Args:
-        corpus: returns the examples of an epoch.
-        batcher: cuts them into batches.
         max_epochs: number of epochs, 0 for no limit, -1 to stream the corpus from its reader
             in each epoch without a shuffle. These are spaCy's meanings.
         processes: the processes that train; all get the same order of examples.

@@ -161,7 +161,6 @@ def project_config(
     Args:
         corpus: the name of the corpus, or a folder with own files.
         source: the folder that `prepare` has written.
-        task: the annotation to learn.
         config: the name of a config of the task, for a known corpus; "" for "psa", or for "best"
             where there is none.
         target: the file to write, for errors.

@@ -80,9 +80,7 @@ class SpanPosteriors:
 
         Args:
             rows: a sentence, or several ones that all have the span.
-            start: the first token of the span.
             end: the token after its last one. An empty span has the posterior 0.
-            label: the index of its label in the scheme.
 
         Returns:
             (rows,) float64, or a single number for a single sentence.
