@@ -1,5 +1,6 @@
 """Fixtures of all tests. What else tests share is in tests/helpers."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+gc.disable()  # until the tests are collected, since packages are no garbage
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 if not Path("/dev/nvidiactl").exists():  # Triton reads it when it is imported
     os.environ.setdefault("TRITON_INTERPRET", "1")
@@ -41,6 +43,12 @@ if find_spec("spacy_transformers"):
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the longest tests first, so that no worker waits for another one at the end."""
     items.sort(key=lambda item: item.path.parent.name != "training")  # the sort is stable
+
+
+def pytest_collection_finish() -> None:
+    """Leave packages and tests out of later searches for garbage, which take most of a second."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
