@@ -9,7 +9,7 @@ import pytest
 from spacy.vocab import Vocab
 
 from spacy_psa.corpora.ontonotes import read_docs
-from spacy_psa.corpora.treebanks import parse_sections, section_of
+from spacy_psa.corpora.treebanks import parse_sections
 from spacy_psa.corpora.trees import build_tree
 from spacy_psa.errors import InputError
 from tests.helpers.corpora import input_error_at
@@ -228,18 +228,3 @@ def test_an_error_in_an_archive_names_archive_file_and_line(tree_of_files, tmp_p
 def test_an_empty_file_is_named(write):
     with pytest.raises(InputError, match="no document is chosen"):
         list(read_docs(write(""), VOCAB))
-
-
-# The real corpus
-
-
-def test_trees_of_the_wall_street_journal_are_counted_by_section(corpora):
-    trees, tags = Counter(), set()
-    archive = corpora / "ontonotes5" / "conll-2012-en.tar.xz"
-    for doc in read_docs(archive, VOCAB, sections=parse_sections("00-24")):
-        trees[section_of(doc.user_data["document"])] += bool(doc.spans["constituents"])
-        tags.update(token.tag_ for token in doc)
-    groups = ["00-01", "02-21", "22", "23", "24"]
-    counts = [sum(trees[i] for i in parse_sections(group)) for group in groups]
-    assert counts == [2896, 30060, 1336, 1640, 1083]
-    assert len(tags) == 48

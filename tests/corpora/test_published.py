@@ -1,11 +1,14 @@
 """The real corpora: as many sentences, tokens, spans and types as their papers count."""
 
+import shutil
+import tarfile
 from collections import Counter
 
 import pytest
 from spacy.vocab import Vocab
 
 from spacy_psa.corpora import any_columns, bmes, cleanconll, conll, conll2000, ontonotes
+from spacy_psa.corpora.treebanks import parse_sections, section_of
 
 VOCAB = Vocab()
 
@@ -41,6 +44,16 @@ def read_ontonotes(path, split, repairs):
 ONTONOTES = "ontonotes5/conll-2012-en.tar.xz"
 
 
+@pytest.fixture(scope="module")
+def unpacked(corpora, tmp_path_factory):
+    """The folder of OntoNotes: its archive takes seconds to unpack, each time that it is read."""
+    folder = tmp_path_factory.mktemp("ontonotes")
+    with tarfile.open(corpora / ONTONOTES) as archive:
+        archive.extractall(folder, filter="data")
+    yield folder
+    shutil.rmtree(folder)
+
+
 @pytest.mark.parametrize(
     ("read", "name", "part", "counts", "types"),
     [
@@ -67,12 +80,13 @@ ONTONOTES = "ontonotes5/conll-2012-en.tar.xz"
         (read_ontonotes, ONTONOTES, "test", (8262, 152728, 11257, 0), 18),
     ],
 )
-def test_counts_equal_the_published_ones(corpora, read, name, part, counts, types):
+def test_counts_equal_the_published_ones(corpora, request, read, name, part, counts, types):
     """Sentences, tokens, entities or chunks, and documents that -DOCSTART- numbers."""
+    source = request.getfixturevalue("unpacked") if name == ONTONOTES else corpora / name
     repairs: Counter[str] = Counter()
     sentences = tokens = spans = documents = 0
     labels = set()
-    for doc in read(corpora / name, part, repairs):
+    for doc in read(source, part, repairs):
         group = doc.spans["chunks"] if read is read_conll2000 else doc.ents
         sentences, tokens, spans = sentences + 1, tokens + len(doc), spans + len(group)
         labels.update(span.label_ for span in group)
@@ -83,3 +97,14 @@ def test_counts_equal_the_published_ones(corpora, read, name, part, counts, type
     assert (sentences, tokens, spans, documents) == counts
     assert len(labels) == types
     assert not repairs or read is not read_ontonotes
+
+
+def test_trees_of_the_wall_street_journal_are_counted_by_section(unpacked):
+    trees, tags = Counter(), set()
+    for doc in ontonotes.read_docs(unpacked, VOCAB, sections=parse_sections("00-24")):
+        trees[section_of(doc.user_data["document"])] += bool(doc.spans["constituents"])
+        tags.update(token.tag_ for token in doc)
+    groups = ["00-01", "02-21", "22", "23", "24"]
+    counts = [sum(trees[i] for i in parse_sections(group)) for group in groups]
+    assert counts == [2896, 30060, 1336, 1640, 1083]
+    assert len(tags) == 48
