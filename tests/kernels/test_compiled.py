@@ -110,8 +110,7 @@ def test_on_a_full_disk_kernels_work_and_one_warning_says_so(tmp_path):
     assert "File too large" in warning and "NUMBA_CACHE_DIR" in warning
 
 
-@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
-@pytest.mark.parametrize("keep", [0, 60])
+@pytest.mark.parametrize(("suffix", "keep"), [("nbi", 60), ("nbc", 0)])
 def test_a_cut_cache_file_is_made_anew(suffix, keep, cache):
     whole = {path: path.stat().st_size for path in cache.rglob(f"*.{suffix}")}
     for path in whole:
