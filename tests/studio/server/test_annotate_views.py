@@ -20,12 +20,18 @@ GUIDELINES = (
 )
 
 
-@pytest.fixture(scope="module", params=[3, 60])
-def opened(request, tmp_path_factory):
+@pytest.fixture(scope="module")
+def labels(request):
+    """How many labels there are."""
+    return getattr(request, "param", 60)
+
+
+@pytest.fixture(scope="module")
+def opened(labels, tmp_path_factory):
     """The work of two annotators, and the address of its server."""
     folder = tmp_path_factory.mktemp("views")
     (folder / "rules.md").write_text(GUIDELINES, encoding="utf8")
-    begin = Beginning(labels=tuple(MANY[:: 60 // request.param]))
+    begin = Beginning(labels=tuple(MANY[:: 60 // labels]))
     nlp = without_knowledge(begin)
     options = {"begin": begin, "guidelines": folder / "rules.md", "order": Order.random}
     with annotating(nlp, folder, LINES, model=None, **options) as (work, app):
@@ -62,18 +68,23 @@ VIEWS = {
 }
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_a_view_fits_and_axe_finds_nothing(opened, open_page, shoot, violations, view):
+@pytest.mark.parametrize(
+    ("labels", "view"),
+    [*((60, view) for view in VIEWS), (3, "wide"), (3, "narrow-dark-rtl")],
+    indirect=["labels"],
+)
+def test_a_view_fits_and_axe_finds_nothing(opened, open_page, shoot, violations, labels, view):
     width, scheme, text = VIEWS[view]
-    work, address = opened
+    address = opened[1]
     page = open_page(
         f"{address}/annotate#{text}",
         "#result .word",
         viewport={"width": width, "height": 800},
         color_scheme=scheme,
     )
-    labels = len(work.component.labels)
     expect(page.locator("#names li")).to_have_count(labels)
+    keys = page.locator("#names kbd").all_inner_texts()
+    assert keys == [f"{i + 1}" for i in range(min(labels, 9))]
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     direction = "getComputedStyle(document.querySelector('.words')).direction"
     assert page.evaluate(direction) == ("rtl" if text == 1 else "ltr")
@@ -93,26 +104,21 @@ def test_axe_finds_nothing_on_the_page_project(opened, open_page, shoot, violati
 
 def test_a_label_among_many_is_found_by_typing_and_then_comes_first(opened, open_page):
     work, address = opened
-    labels = work.component.labels
     page = open_page(f"{address}/annotate#3", "#result .word")
-    if len(labels) > 9:
-        page.locator("#result .word").first.focus()
-        page.keyboard.press("Shift+ArrowRight")
-        page.keyboard.press("/")
-        page.keyboard.type("event_7")
-        expect(page.locator("#names li")).to_have_text(["EVENT_7"])
-        page.keyboard.press("Enter")
-        expect(page.locator("#status")).to_have_text("Saved.")
-        assert work.store.decided(3, "ann", "ner").accepted == ((0, 2, "EVENT_7"),)
-        expect(page.locator("#names li").first).to_have_text("EVENT_7")
-        page.keyboard.press("/")
-        page.keyboard.press("Enter")  # nothing is typed: nothing happens
-        page.keyboard.press("Escape")
-        page.keyboard.press("u")
-        expect(page.locator(".span.required")).to_have_count(0)
-    assert (
-        page.locator("#names kbd").all_inner_texts() == [f"{i + 1}" for i in range(len(labels))][:9]
-    )
+    page.locator("#result .word").first.focus()
+    page.keyboard.press("Shift+ArrowRight")
+    page.keyboard.press("/")
+    page.keyboard.type("event_7")
+    expect(page.locator("#names li")).to_have_text(["EVENT_7"])
+    page.keyboard.press("Enter")
+    expect(page.locator("#status")).to_have_text("Saved.")
+    assert work.store.decided(3, "ann", "ner").accepted == ((0, 2, "EVENT_7"),)
+    expect(page.locator("#names li").first).to_have_text("EVENT_7")
+    page.keyboard.press("/")
+    page.keyboard.press("Enter")  # nothing is typed: nothing happens
+    page.keyboard.press("Escape")
+    page.keyboard.press("u")
+    expect(page.locator(".span.required")).to_have_count(0)
 
 
 def listed(page):

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 from urllib.parse import quote, urlsplit
 
 import pytest
@@ -70,11 +71,13 @@ def routes(served, tmp_path):
 def test_a_stalled_body_is_answered_on_every_route(routes):
     for address, every in routes(Settings(max_seconds=0.2)):
         assert len(every) > 15
-        for method, path in every:
-            with connect(address) as connection:
+        with ExitStack() as stack:
+            opened = [stack.enter_context(connect(address)) for _ in every]
+            for connection, (method, path) in zip(opened, every, strict=True):
                 connection.sendall(head(method, path, "Content-Length: 100") + b"{")
+            for connection, route in zip(opened, every, strict=True):
                 status, *_ = answer(connection).splitlines()
-                assert status.startswith("HTTP/1.1 408"), (method, path, status)
+                assert status.startswith("HTTP/1.1 408"), (route, status)
 
 
 def test_an_endless_body_is_cut_off_on_every_route(routes):
@@ -149,18 +152,20 @@ def test_lines_are_sent_batch_by_batch():
 
 SERVER = """
 import time, spacy
+from spacy_psa.studio.server import serve
 from spacy_psa.studio.server.app import create_app
-from spacy_psa.studio.server.serve import open_socket, run
 from spacy_psa.studio.server.models import ServedModel
+
+serve.GRACE, serve.LAST = 1, 2
 
 class Slow(ServedModel):
     def annotate(self, texts):
         print("busy", flush=True)
         time.sleep(1000)
 
-with open_socket("127.0.0.1", 0) as listening:
+with serve.open_socket("127.0.0.1", 0) as listening:
     print(f"http://127.0.0.1:{listening.getsockname()[1]}", flush=True)
-    run(create_app([Slow("slow", spacy.blank("en"))]), listening)
+    serve.run(create_app([Slow("slow", spacy.blank("en"))]), listening)
 """
 
 
