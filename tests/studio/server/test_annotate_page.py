@@ -38,15 +38,13 @@ def opened(nlp, lines, options, tmp_path):
 
 
 @pytest.fixture
-def address(opened):
-    return opened[1]
+def page(open_page, opened):
+    """The page shows the first text."""
+    return open_page(f"{opened[1]}/annotate", "#result .word")
 
 
 @pytest.fixture
-def work(opened, page):
-    """The page shows the first text."""
-    page.goto(f"{opened[1]}/annotate")
-    page.wait_for_selector("#result .word")
+def work(opened):
     return opened[0]
 
 
@@ -359,34 +357,3 @@ class TestManySentences:
         expect(boxes.nth(2).get_by_role("button", name="Undecided again")).to_be_visible()
         page.keyboard.press("d")
         expect(page.locator("#counts")).to_contain_text("1 of 1 texts done")
-
-
-class TestShapes:
-    @pytest.fixture
-    def lines(self):
-        return ["ذهب Ada Lovelace إلى London . شلום Evans", *SPOKEN]
-
-    @pytest.mark.parametrize(
-        ("name", "width", "scheme"),
-        [("narrow", 360, "light"), ("dark", 1280, "dark"), ("narrow-dark-rtl", 360, "dark")],
-    )
-    def test_the_page_fits_narrow_dark_and_right_to_left(
-        self, page, work, shoot, name, width, scheme
-    ):
-        page.emulate_media(color_scheme=scheme)
-        page.set_viewport_size({"width": width, "height": 800})
-        while ("ذهب" in shown(page)) != ("rtl" in name):
-            before = shown(page)
-            page.keyboard.press("s")
-            page.wait_for_function(
-                "old => [...document.querySelectorAll('#result .word')]"
-                ".map((e) => e.innerText).join('') !== old",
-                arg=before,
-            )
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        if "rtl" in name:
-            assert (
-                page.evaluate("getComputedStyle(document.querySelector('.words')).direction")
-                == "rtl"
-            )
-        shoot(page, f"annotate-{name}")
