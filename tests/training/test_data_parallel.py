@@ -84,9 +84,15 @@ def test_more_processes_than_documents_to_evaluate_and_batches_in_an_epoch(tmp_p
     assert (folder / "model-last").is_dir()
 
 
-def test_a_killed_process_ends_the_other_and_the_training_can_go_on(tmp_path, corpus):
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, corpus):
+    """The files of a training in two processes that was never killed."""
     config = make_config(corpus, max_steps=18)  # with dropout, unknown words, and averages
-    whole = digests(run_together(tmp_path / "whole", config))
+    return digests(run_together(tmp_path_factory.mktemp("whole"), config))
+
+
+def test_a_killed_process_ends_the_other_and_the_training_can_go_on(tmp_path, corpus, whole):
+    config = make_config(corpus, max_steps=18)
     folder = tmp_path / "killed"
     assert exit_codes(folder, config, fault=(killed_in, 13), save_every=5) == [2, -9]
     error = folder / "error-0"
@@ -278,7 +284,7 @@ def torchrun(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_torchrun_goes_on_after_a_process_was_killed(tmp_path, corpus):
+def test_torchrun_goes_on_after_a_process_was_killed(tmp_path, corpus, whole):
     config = make_config(corpus, max_steps=18)
     folder = tmp_path / "torchrun"
     folder.mkdir()
@@ -293,8 +299,6 @@ def test_torchrun_goes_on_after_a_process_was_killed(tmp_path, corpus):
     assert "Resuming after step 10" in done.stdout
     assert done.stdout.count("Saved the pipeline to") == 1
 
-    config["training"]["logger"]["output_file"] = "log.jsonl"
-    whole = digests(run_together(tmp_path / "whole", config))
     model = {name: digest for name, digest in whole.items() if name.endswith("ner/model")}
     found = digests(folder)
     assert model and {name: found[name] for name in model} == model
