@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-gc.disable()  # until the tests are collected, since packages are no garbage
+gc.disable()  # until the tests are collected, since packages are not garbage
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 if not Path("/dev/nvidiactl").exists():  # Triton reads it when it is imported
     os.environ.setdefault("TRITON_INTERPRET", "1")
@@ -45,7 +45,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.parent.name != "training")  # the sort is stable
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(tryfirst=True)  # before xdist, whose main process collects nothing
+def pytest_runtestloop() -> None:
     """Leave packages and tests out of later searches for garbage, which take most of a second."""
     gc.freeze()
     gc.enable()
