@@ -275,8 +275,14 @@ class AnnotationStore:
         name, labels, *kind = json.loads(rows[0][0])
         return Component(name, tuple(labels), *kind)
 
-    def use(self, component: Component) -> None:
-        """Set the component that the decisions are about.
+    @property
+    def added(self) -> tuple[str, ...]:
+        """The labels that annotators have added to those of the model."""
+        rows = self._rows("SELECT value FROM facts WHERE name = 'added'")
+        return tuple(json.loads(rows[0][0])) if rows else ()
+
+    def use(self, component: Component, added: str = "") -> None:
+        """Set the component that the decisions are about, and note a label that was added to it.
 
         Raises:
             InputError: if decisions are about another, or have labels that it does not know.
@@ -293,10 +299,12 @@ class AnnotationStore:
                 f"{self.path}: its decisions have labels that {component.name} does not know, "
                 f"{', '.join(unknown)}: use a pipeline that was trained with them, or another file"
             )
+        # Versions before 0.2 know three values, and no tags.
+        rows = [("component", json.dumps(component if component.tags else component[:3]))]
+        if added:
+            rows.append(("added", json.dumps([*self.added, added])))
         with self._transaction() as database:
-            # Versions before 0.2 know three values, and no tags.
-            row = ("component", json.dumps(component if component.tags else component[:3]))
-            database.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", row)
+            database.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", rows)
 
     # SQLite
 

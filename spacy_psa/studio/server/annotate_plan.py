@@ -112,8 +112,8 @@ class AnnotatePlan:
         """
         pipe = confident_pipe(model.nlp, self.component, "--component")
         before = store.component
-        wanted = (*(before.labels if before else ()), *(self.begin.labels if self.begin else ()))
-        for label in wanted if self.begin else ():
+        wanted = (*(before.labels if before else ()), *self.begin.labels) if self.begin else ()
+        for label in (*wanted, *store.added):
             pipe.add_label(check_label(label))
         if self.patterns and isinstance(pipe, CRFTagger):
             raise InputError(

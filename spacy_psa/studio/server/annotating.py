@@ -288,7 +288,7 @@ class Annotating:
             return component_of(pipe)
 
         component = await with_model(None, add)
-        await asyncio.to_thread(self.store.use, component)
+        await asyncio.to_thread(self.store.use, component, label)
         self.component = component
 
     def downloaded(self, form: ExportFormat, annotator: str | None) -> tuple[bytes, str]:

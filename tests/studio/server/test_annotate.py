@@ -353,6 +353,15 @@ def test_no_text_at_all_is_one_error(served, tmp_path, lines):
         annotating(served.nlp, tmp_path, lines).__enter__()
 
 
+def test_an_added_label_and_its_decisions_are_there_after_the_next_start(tmp_path):
+    with asking(random_nlp(), tmp_path) as asked:
+        assert asked.post("labels", label=" EVENT ")[0] == 200
+        assert asked.decide(1, ("accepted", 0, 1, "EVENT"))[0] == 200
+    with asking(random_nlp(), tmp_path) as asked:
+        assert "EVENT" in asked.client.get("/api/annotation").json()["labels"]
+        assert (0, 1, "EVENT") in items(by_text(asked, 1))
+
+
 def test_a_line_that_is_no_json_is_named_and_nothing_is_imported(served, tmp_path):
     texts = tmp_path / "texts.jsonl"
     texts.write_text('{"text": "Ada left", "id": 1}\n{"name": "Bob"}\n')
