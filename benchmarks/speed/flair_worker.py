@@ -1,21 +1,23 @@
-"""Time Flair's SequenceTagger on the words of `benchmarks.speed.side_by_side`.
+"""Time Flair's SequenceTagger, for `benchmarks.speed.side_by_side` and `benchmarks.growth.measure`.
 
-The script runs in an environment of its own, with Flair and without spaCy and spacy-psa, so it does
-not import this package:
+The script runs in an environment of its own, with Flair and without spaCy and spacy-psa:
 
-    python benchmarks/speed/flair_worker.py FOLDER THREADS
+    python -m benchmarks.speed.flair_worker FOLDER THREADS
 
 FOLDER has vectors.npz (`words`, `data`), annotate.json (the words of sentences) and train.json
 ([words, entities (start, end, label)] of sentences). The script trains the tagger for 200 steps,
-which is enough to predict entities. Then it reads lines from stdin, "annotate" or "train STEPS",
-and prints a line of JSON for each: `amount`, `seconds`, `cpu_seconds`, `entities`.
+which is enough to predict entities. Then it reads lines from stdin, "annotate", "train STEPS" or
+the JSON of a task of `benchmarks.growth.measure`, and prints a line of JSON for each: `amount`,
+`seconds`, `cpu_seconds`; and `entities`, or for a task `bytes`.
 """
 
 import json
 import os
 import sys
 import time
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 if "--help" in sys.argv:
     print(__doc__)
@@ -32,6 +34,8 @@ import torch  # noqa: E402
 from flair.data import Dictionary, Sentence  # noqa: E402
 from flair.embeddings import TokenEmbeddings  # noqa: E402
 from flair.models import SequenceTagger  # noqa: E402
+
+from benchmarks.growth.apart import Work, apart, use_processors  # noqa: E402
 
 STEPS = 200
 BATCH = 10
@@ -75,6 +79,21 @@ def annotated(words: list[str], entities: list[tuple[int, int, str]]) -> Sentenc
     return sentence
 
 
+def make_tagger(embeddings: TokenEmbeddings, labels: list[str]) -> SequenceTagger:
+    tags = Dictionary(add_unk=False)
+    for label in labels:
+        tags.add_item(label)
+    tags.span_labels = True
+    return SequenceTagger(
+        embeddings=embeddings,
+        tag_dictionary=tags,
+        tag_type="ner",
+        hidden_size=256,
+        rnn_layers=1,
+        use_crf=True,
+    )
+
+
 def clock() -> tuple[float, float]:
     return time.perf_counter(), time.process_time()
 
@@ -86,18 +105,9 @@ def main() -> None:
     vectors = numpy.load(FOLDER / "vectors.npz")
     texts = json.loads((FOLDER / "annotate.json").read_text(encoding="utf8"))
     train = json.loads((FOLDER / "train.json").read_text(encoding="utf8"))
-    labels = Dictionary(add_unk=False)
-    for label in sorted({label for _, entities in train for *_, label in entities}):
-        labels.add_item(label)
-    labels.span_labels = True
-    tagger = SequenceTagger(
-        embeddings=FixedVectors(vectors["words"].tolist(), vectors["data"]),
-        tag_dictionary=labels,
-        tag_type="ner",
-        hidden_size=256,
-        rnn_layers=1,
-        use_crf=True,
-    )
+    embeddings = FixedVectors(vectors["words"].tolist(), vectors["data"])
+    labels = sorted({label for _, entities in train for *_, label in entities})
+    tagger = make_tagger(embeddings, labels)
     optimizer = torch.optim.SGD([p for p in tagger.parameters() if p.requires_grad], lr=0.1)
 
     def steps(count: int) -> None:
@@ -112,8 +122,30 @@ def main() -> None:
             optimizer.zero_grad()
         tagger.eval()
 
+    def prepare(task: dict[str, Any]) -> Work:
+        sentences = [Sentence(words) for words in task["texts"]]
+        use_processors(task.get("threads", 1))
+        torch.set_num_threads(task.get("threads", 1))
+        own = tagger
+        if "labels" in task:
+            own = make_tagger(embeddings, [f"L{i}" for i in range(task["labels"])])
+            own.eval()
+
+        def work() -> int:
+            batch = task.get("batch", 32)
+            own.predict(sentences, mini_batch_size=batch, embedding_storage_mode="none")
+            return sum(map(len, sentences))
+
+        return work
+
     steps(STEPS)
     for line in sys.stdin:
+        if line.startswith("{"):
+            found = apart(
+                lambda: tagger.predict([Sentence("A b")]), partial(prepare, json.loads(line))
+            )
+            print(json.dumps(found), flush=True)
+            continue
         task, *count = line.split()
         sentences = [Sentence(words) for words in texts] if task == "annotate" else []
         amount = sum(len(sentence) for sentence in sentences) or int(count[0])

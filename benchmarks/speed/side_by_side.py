@@ -85,8 +85,8 @@ def flair(given: argparse.Namespace, sentences: list[list[str]], vocab: Any) -> 
     ents = [[[ent.start, ent.end, ent.label_] for ent in doc.ents] for doc in docs]
     train = [([token.text for token in doc], each) for doc, each in zip(docs, ents)]
     (folder / "train.json").write_text(json.dumps(train), encoding="utf8")
-    worker = Path(__file__).with_name("flair_worker.py")
-    with Worker([given.flair, str(worker), str(folder), str(given.threads)]) as process:
+    worker = [given.flair, "-m", "benchmarks.speed.flair_worker", str(folder), str(given.threads)]
+    with Worker(worker) as process:
         yield process
 
 

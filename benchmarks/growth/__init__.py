@@ -1,0 +1,1 @@
+"""How speed and memory grow, and where the curves bend."""
