@@ -86,8 +86,3 @@ def _processor_time() -> float:
 def _status(key: str) -> int:
     """A line of /proc/self/status, in bytes."""
     return 1024 * int(Path("/proc/self/status").read_text().split(f"{key}:")[1].split()[0])
-
-
-def use_processors(count: int) -> None:
-    """Let this process use so many processors."""
-    os.sched_setaffinity(0, range(count))

@@ -6,7 +6,7 @@ The axes, and what is taken of DATA at each point:
 - document: docs of so many words, with sentences of 20 words; not for Flair, which has no docs
 - labels: new weights for so many labels, sentences of 20 words
 - batch: so many texts a batch, the sentences as they are
-- threads: so many threads and processors
+- threads: so many threads of torch
 - processes: so many processes of `nlp.pipe`; not for Flair, which has none
 - vocabulary: so many distinct words, sentences of 20 words
 
@@ -32,7 +32,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from benchmarks.growth.apart import Work, apart, use_processors
+from benchmarks.growth.apart import Work, apart
 from benchmarks.record import write_record
 from benchmarks.script import script_parser
 from benchmarks.speed.side_by_side import flair
@@ -44,7 +44,7 @@ from spacy_psa.laboratory.performance.pipelines import (
     open_pipelines,
     read_words,
 )
-from spacy_psa.laboratory.performance.timing import Timing, pin_threads, summary
+from spacy_psa.laboratory.performance.timing import Timing, summary
 
 AXES: dict[str, tuple[int, ...]] = {
     "sentence": (10, 20, 40, 80, 160, 320, 640, 1280),
@@ -115,7 +115,6 @@ class Pipeline:
             for words in task["texts"]
         ]
         threads, workers = task.get("threads", 1), task.get("processes", 1)
-        use_processors(threads * workers)
         torch.set_num_threads(threads)
         if "labels" in task:
             self.relabel(task["labels"])
@@ -186,7 +185,7 @@ def main() -> None:
     options.add_argument("--price", type=float, default=0.05, help="dollars a core-hour (0.05)")
     given = options.parse_args()
     given.threads = 1
-    pin_threads(1)
+    torch.set_num_threads(1)
     sentences = read_words(given.data, given.words)
     known = read_words(given.data, 10 * given.words)
     nlps = open_pipelines(named_rows(given.rows), given.train, given.vectors)

@@ -35,7 +35,7 @@ from flair.data import Dictionary, Sentence  # noqa: E402
 from flair.embeddings import TokenEmbeddings  # noqa: E402
 from flair.models import SequenceTagger  # noqa: E402
 
-from benchmarks.growth.apart import Work, apart, use_processors  # noqa: E402
+from benchmarks.growth.apart import Work, apart  # noqa: E402
 
 STEPS = 200
 BATCH = 10
@@ -124,7 +124,7 @@ def main() -> None:
 
     def prepare(task: dict[str, Any]) -> Work:
         sentences = [Sentence(words) for words in task["texts"]]
-        use_processors(task.get("threads", 1))
+        os.sched_setaffinity(0, range(os.cpu_count() or 1))
         torch.set_num_threads(task.get("threads", 1))
         own = tagger
         if "labels" in task:

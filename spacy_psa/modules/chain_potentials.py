@@ -78,18 +78,30 @@ class LabelPair(_Pairs):
         precision: Precision = "float32",
     ):
         super().__init__(labels, pairs, precision)
-        self.pair = nn.Linear(input_width, labels * labels)
+        if pairs is None:
+            self.pair = nn.Linear(input_width, labels * labels)
+        else:
+            self.pair = nn.utils.skip_init(nn.Linear, input_width, len(pairs))
+            # An `nn.Linear` of all pairs would draw these, and a seed keeps its weights.
+            self._draw(1.0)
+            torch.empty(labels * labels).uniform_()
         self.start = nn.Linear(input_width, labels)
         # Glorot's rule with fan-out K, not K * K: each pair of labels has a vector of its own.
+        bound = (6.0 / (input_width + labels)) ** 0.5
+        if pairs is None:
+            nn.init.uniform_(self.pair.weight, -bound, bound)
+        else:
+            self._draw(bound)
+        nn.init.uniform_(self.start.weight, -bound, bound)
         for layer in (self.pair, self.start):
-            bound = (6.0 / (input_width + labels)) ** 0.5
-            nn.init.uniform_(layer.weight, -bound, bound)
             nn.init.zeros_(layer.bias)
-        if self.kept is not None:
-            weight = self.pair.weight.data[self.kept]
-            self.pair = nn.utils.skip_init(nn.Linear, input_width, len(self.kept))
-            self.pair.weight.data.copy_(weight)
-            nn.init.zeros_(self.pair.bias)
+
+    def _draw(self, bound: float) -> None:
+        """Draw the weights of all K * K pairs in their order, but only store those of `pairs`."""
+        weight, counts = self.pair.weight.data, torch.bincount(self.previous, minlength=self.labels)
+        drawn = torch.empty(self.labels, weight.shape[1])
+        for places in torch.argsort(self.previous, stable=True).split(counts.tolist()):
+            weight[places] = drawn.uniform_(-bound, bound)[self.tag[places]]
 
     def forward(self, z: Tensor, lengths: Tensor) -> Tensor:
         """Compute the potentials of z (N, d) of sentences of `lengths` (B,) -> (N, pairs)."""

@@ -198,17 +198,20 @@ class PairChain(LinearChain):
             start=(start, (tags,)),
             end=(end, (tags,)),
         )
-        legal = torch.ones(self.flat.shape, dtype=torch.bool, device=device)
-        if transitions is not None:
-            legal &= transitions.to(device)[self.pairs.previous, tag]
-            legal[self._first] = True
-        if start is not None:
-            legal[self._first] &= start.to(device)[tag]
-        if end is not None:
-            legal[self._last] &= end.to(device)[tag]
-        if allowed is not None:
-            legal &= allowed.to(device)[positions(self.lengths, device)][:, tag]
-        return PairChain(self.flat.masked_fill(~legal, -torch.inf), self.lengths, self.pairs)
+        flat = self.flat
+        if transitions is not None or allowed is not None:
+            legal = torch.ones(flat.shape, dtype=torch.bool, device=device)
+            if transitions is not None:
+                legal &= transitions.to(device)[self.pairs.previous, tag]
+                legal[self._first] = True
+            if allowed is not None:
+                legal &= allowed.to(device)[positions(self.lengths, device)][:, tag]
+            flat = flat.masked_fill(~legal, -torch.inf)
+        for rows, possible in ((self._first, start), (self._last, end)):
+            if possible is not None:  # only these rows: there may be very many pairs
+                outer = flat[rows].masked_fill(~possible.to(device)[tag], -torch.inf)
+                flat = flat.index_put((rows,), outer)
+        return PairChain(flat, self.lengths, self.pairs)
 
     @property
     def _compiled(self) -> bool:

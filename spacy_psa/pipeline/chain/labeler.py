@@ -19,7 +19,7 @@ from torch import Tensor
 from spacy_psa.architectures.crf import find_heads, score_legal_pairs
 from spacy_psa.architectures.more_labels import add_tags
 from spacy_psa.architectures.sentencewise import listens
-from spacy_psa.bridge.layers import differentiate
+from spacy_psa.bridge.layers import differentiate, shim_of
 from spacy_psa.errors import InputError, check_choice, check_rates, check_sizes, naming
 from spacy_psa.pipeline.chain.chain_analyses import ChainBatch, Known, Scored
 from spacy_psa.pipeline.chain.extensions import register
@@ -39,7 +39,7 @@ from spacy_psa.structs.pair_chain import PairChain, TagPairs
 
 Tags = NDArray[numpy.int64]
 Allowed = NDArray[numpy.bool_]
-POTENTIALS = 32_000_000  # numbers (K * K for each token) that a batch has at most in prediction
+POTENTIALS = 32_000_000  # numbers (one a token and pair) that a batch has at most in prediction
 MOST_PAIRS = 1_500_000  # pairs of tags with a weight vector each; these need gigabytes
 NO_TAGS: Tags = numpy.zeros(0, dtype="int64")
 
@@ -172,6 +172,8 @@ class ChainLabeler(StructuredPipe):
 
     def _divided(self, sizes: list[int], known: list[Known]) -> Iterable[list[int]]:
         budget = min(self.batch_tokens, POTENTIALS // max(1, self._outputs**2))
+        if budget < self.batch_tokens and self._scores_legal_pairs:
+            budget = min(self.batch_tokens, POTENTIALS // len(self._pairs))
         weights = [len(each.weights) for each in known]
         if not any(weights):
             return batches_by_size(sizes, budget)
@@ -220,6 +222,11 @@ class ChainLabeler(StructuredPipe):
     def _rules(self) -> list[Tensor]:
         """The legal transitions, first and last tags."""
         return [torch.from_numpy(array) for array in self.scheme.legal()]
+
+    @property
+    def _scores_legal_pairs(self) -> bool:
+        heads = find_heads(self.model)
+        return bool(heads) and all(shim_of(head).cfg.get("pairs") for head in heads)
 
     @cached_property
     def _pairs(self) -> TagPairs:
