@@ -24,6 +24,7 @@ import json
 from collections.abc import Callable
 from contextlib import nullcontext
 from itertools import chain, cycle, islice
+from math import inf
 from pathlib import Path
 from typing import Any, cast
 
@@ -57,6 +58,8 @@ AXES: dict[str, tuple[int, ...]] = {
 }
 SENTENCE = 20
 """Words of a sentence where the axis is another."""
+MOST = 200
+"""Labels up to which a `crf_ner` is measured as it is. With 400, its weights need 1.5 GB."""
 
 
 def task(axis: str, point: int, sentences: Sentences, words: int) -> dict[str, Any]:
@@ -99,6 +102,8 @@ class Pipeline:
 
     def __init__(self, nlp: Language, potentials: str | None = None):
         self.nlp, self.potentials = nlp, potentials
+        self.most: float = inf
+        """The last point that it is measured at."""
         self.warm()
 
     def __call__(self, task: dict[str, Any]) -> dict[str, float]:
@@ -146,6 +151,7 @@ def systems(axis: str, nlps: dict[str, Language], worker: Worker | None) -> dict
     for name, nlp in nlps.items():
         found[name] = Pipeline(nlp)
         if axis == "labels" and "crf_ner" in nlp.pipe_factories.values():
+            found[name].most = MOST
             found[f"{name}, transition"] = Pipeline(nlp, "transition")
     if worker and axis not in ("document", "processes"):
         found["flair"] = lambda task: worker.do(json.dumps(task))

@@ -13,38 +13,48 @@ weights, sums, gates, norms and dropout. A row with the LSTM of the baseline nee
 of the baseline and this sum. Any other row needs at least this sum and the time of the baseline
 outside of its encoder, as in `spacy-psa benchmark profile`.
 
+For position-aware attention, the script also measures the layers of attention by themselves on a
+batch of about the mean number of words, forward and backward and without the products above, and
+what they need at least: a tanh for each pair of words and feature, its product with w, and the
+products of attention weights and values, one forward and two back.
+
 Results (kind "figures"): `batch`, `words` of a mean batch; `encoder_share`, the share of the
 encoder in a step of the baseline; `rows` {NAME: {"steps": a summary of `performance.timing`;
 "ratio": the median of baseline / row in processor time; "layers", their number; "multiplications"
-with weights per word; "least" {"products", "conversions", "optimizer"}: milliseconds; "bound": the
-largest possible ratio}}.
+with weights per word; "least" {"products", "conversions", "optimizer"}: milliseconds; "attention"
+{"now", "least"}: milliseconds, 0 without it; "bound": the largest possible ratio}}.
 """
 
 import json
 from collections.abc import Callable
 from functools import partial
 from statistics import median
+from time import process_time
 from timeit import repeat
 from typing import Any
 
 import torch
-from torch import nn
+from spacy.util import minibatch
+from torch import Tensor, nn
 
 from benchmarks.record import write_record
 from benchmarks.script import script_parser
 from benchmarks.speed.int8 import shims
 from benchmarks.worker import faster
+from spacy_psa.kernels import gates
 from spacy_psa.laboratory.performance.pipelines import Training, named_rows, open_pipelines
 from spacy_psa.laboratory.performance.profile import profile_training
 from spacy_psa.laboratory.performance.timing import alternate, pin_threads, summary
 from spacy_psa.modules.lstm import BiLSTM
+from spacy_psa.modules.psa import PositionAwareAttention
+from spacy_psa.ragged import pad
 
 RUNS = 100
 
 
 def fastest(function: Callable[[], object]) -> float:
-    """Milliseconds of the fastest run."""
-    return 1e3 * min(repeat(function, number=1, repeat=RUNS))
+    """Milliseconds of processor time of the fastest run."""
+    return 1e3 * min(repeat(function, number=1, repeat=RUNS, timer=process_time))
 
 
 def least(layer: nn.Linear, rows: int, precision: str) -> dict[str, float]:
@@ -64,10 +74,26 @@ def least(layer: nn.Linear, rows: int, precision: str) -> dict[str, float]:
     return {"products": products, "conversions": conversions, "optimizer": fastest(step)}
 
 
-class Step:
-    """The sum of the minimum times of the layers of a row."""
+def attention(layer: PositionAwareAttention, lengths: Tensor) -> dict[str, float]:
+    """The time of attention without the products of its layers, now and at least."""
+    words, width = int(lengths.sum()), layer.query.in_features
+    x, dy = torch.randn(words, width, requires_grad=True), torch.randn(words, width)
+    whole = fastest(lambda: layer(x, lengths).backward(dy))
+    parts = [least(each, words, layer.precision) for each in (layer.query, layer.key)]
+    pairs = torch.randn(int((lengths**2).sum()), width)
+    weights = torch.rand(len(lengths), int(lengths.max()), int(lengths.max()))
+    values = pad(dy, lengths)
+    passes = fastest(lambda: gates.tanh(pairs)), fastest(lambda: pairs @ layer.score.detach())
+    return {
+        "now": whole - sum(each["products"] + each["conversions"] for each in parts),
+        "least": sum(passes) + 3 * fastest(lambda: weights @ values),
+    }
 
-    def __init__(self, encoder: nn.Module, rows: int):
+
+class Step:
+    """The sum of the minimum times of the layers of a row; `lengths` are those of a batch."""
+
+    def __init__(self, encoder: nn.Module, rows: int, lengths: Tensor):
         layers = [module for module in encoder.modules() if isinstance(module, nn.Linear)]
         precisions = {getattr(module, "precision", None) for module in encoder.modules()}
         precision = "bfloat16" if "bfloat16" in precisions else "float32"
@@ -75,10 +101,18 @@ class Step:
         shapes = [tuple(layer.weight.shape) for layer in layers]
         times = {s: least(layer, rows, precision) for s, layer in zip(shapes, layers)}
         names = ("products", "conversions", "optimizer")
+        attentions = [
+            attention(module, lengths)
+            for module in encoder.modules()
+            if isinstance(module, PositionAwareAttention)
+        ]
         self.figures: dict[str, Any] = {
             "layers": len(layers),
             "multiplications": sum(a * b for a, b in shapes),
             "least": {name: round(sum(times[s][name] for s in shapes), 3) for name in names},
+            "attention": {
+                name: round(sum(each[name] for each in attentions), 3) for name in ("now", "least")
+            },
         }
 
     def bound(self, baseline: float, encoder_share: float) -> float | None:
@@ -110,7 +144,9 @@ def main() -> None:
     nlps = open_pipelines(named_rows(given.rows), given.train, given.vectors)
     rows = [Training(n, nlp, given.train, given.steps, given.batch) for n, nlp in nlps.items()]
     words = round(sum(map(len, rows[0].references)) / given.steps)
-    encoders = {name: Step(encoder_of(nlp), words) for name, nlp in nlps.items()}
+    batches = [[len(doc) for doc in batch] for batch in minibatch(rows[0].references, given.batch)]
+    lengths = torch.tensor(min(batches, key=lambda batch: abs(sum(batch) - words)))
+    encoders = {name: Step(encoder_of(nlp), words, lengths) for name, nlp in nlps.items()}
     timed = alternate(rows, given.repeats)
     first = timed[rows[0].name]
     baseline = 1e3 * median(t.cpu_seconds / t.amount for t in first)

@@ -1,0 +1,72 @@
+"""Draw words a second and memory along the axes, as an SVG for light and dark pages.
+
+usage: python -m benchmarks.growth.draw [TARGET.svg]
+
+The default target is docs/pictures/growth.svg.
+"""
+
+from pathlib import Path
+
+import matplotlib
+
+from benchmarks.growth.figures import at
+from benchmarks.lookup import Lookup
+from benchmarks.script import lighten, picture_path
+from spacy_psa.corpora.atomic import atomic_path
+
+TITLES = {
+    "sentence": "words in a sentence",
+    "document": "words in a document",
+    "labels": "labels",
+    "batch": "texts in a batch",
+    "vocabulary": "distinct words",
+}
+COLORS = {
+    "bilstm_crf": "#3a7fc8",
+    "bilstm_crf, transition": "#7fb2e5",
+    "psa": "#2f9e6e",
+    "psa, transition": "#8fd0b3",
+    "spacy-accuracy": "#c2571a",
+    "spacy-efficiency": "#e3a15c",
+    "flair": "#8a63b8",
+}
+
+
+def draw(target: Path) -> None:
+    """Draw the figure from the records."""
+    matplotlib.use("Agg")
+    matplotlib.rcParams.update({"svg.hashsalt": "growth", "svg.fonttype": "none"})
+    from matplotlib import pyplot
+
+    records = Lookup("growth")
+    size = {"figsize": (3.2 * len(TITLES), 6), "layout": "constrained"}
+    figure, grid = pyplot.subplots(2, len(TITLES), sharex="col", sharey="row", **size)
+    lines = {}
+    for (upper, lower), (axis, title) in zip(grid.T, TITLES.items()):
+        (rows,) = records.raw(f"{axis}:rows")
+        for name in rows:
+            points = [int(point) for point in rows[name]]
+            rates, megabytes = zip(*(at(axis, name, point) for point in points))
+            style = {"color": COLORS[name], "markersize": 4}
+            (lines[name],) = upper.plot(points, rates, "o-", **style)
+            lower.plot(points, [max(each, 1) for each in megabytes], "o-", **style)
+        for axes in (upper, lower):
+            axes.set(xscale="log", yscale="log")
+            lighten(axes)
+        lower.set_xlabel(title)
+    grid[0, 0].set_ylabel("words a processor second")
+    grid[1, 0].set_ylabel("MB more than the open pipeline")
+    figure.legend(
+        lines.values(), lines, loc="outside upper center", ncols=len(lines), frameon=False
+    )
+    with atomic_path(target) as temporary:
+        figure.savefig(temporary, format="svg", metadata={"Date": None})
+    pyplot.close(figure)
+
+
+def main() -> None:
+    draw(picture_path(globals(), "growth.svg"))
+
+
+if __name__ == "__main__":
+    main()
