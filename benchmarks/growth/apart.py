@@ -19,7 +19,7 @@ Work = Callable[[], int]
 
 
 def apart(
-    warm: Callable[[], object], prepare: Callable[[], Work], workers: int
+    warm: Callable[[], object], prepare: Callable[[], Work], workers: int = 1
 ) -> dict[str, float]:
     """Measure work in a process of its own.
 
