@@ -54,7 +54,7 @@ AXES: dict[str, tuple[int, ...]] = {
     "batch": (1, 4, 16, 64, 256),
     "threads": (1, 2),
     "processes": (1, 2),
-    "vocabulary": (30, 300, 3000),
+    "vocabulary": (20, 200, 2000),
 }
 SENTENCE = 20
 """Words of a sentence where the axis is another."""
@@ -186,7 +186,7 @@ def main() -> None:
     options.add_argument("--vectors", required=True, metavar="MODEL", help="has the word vectors")
     options.add_argument("--work", type=Path, required=True, help="folder for Flair's files")
     options.add_argument("--flair", metavar="PYTHON", help="interpreter with flair 0.15.1")
-    options.add_argument("--words", type=int, default=3000, help="to annotate in a run (3,000)")
+    options.add_argument("--words", type=int, default=2000, help="to annotate in a run (2,000)")
     options.add_argument("--repeats", type=int, default=3, help="runs of each point (3)")
     options.add_argument("--price", type=float, default=0.05, help="dollars a core-hour (0.05)")
     given = options.parse_args()
