@@ -25,9 +25,3 @@ def micros(run: str) -> float:
     """The microseconds for a word."""
     seconds, words = _records.get(f"{run}:seconds"), _records.get(f"{run}:words")
     return float(1e6 * seconds[0] / words[0])
-
-
-def micros_of(section: str, row: str, count: str) -> float:
-    """The microseconds of processor time for a word, by words in a sentence or number of tags."""
-    address = f"growth:{section}:rows:{row}:{count}:per_cpu_second:median"
-    return float(1e6 / _records.get(address)[0])

@@ -42,7 +42,7 @@ from spacy_psa.scoring.provenance import command
 
 QUICKSTART_STEPS = 400
 NOTE = "spaCy's and Flair's rows: trained for some hundred steps, for speed only, not accuracy"
-SECTIONS = ["annotation", "training", "loading", "memory", "lengths", "labels"]
+SECTIONS = ["annotation", "training", "loading", "memory"]
 
 
 def quickstart(kind: str, given: argparse.Namespace) -> str:
@@ -107,10 +107,6 @@ def measure(
         rows += [WorkerRow(flair, "flair", "annotate")] if flair else []
         summaries = sections.timed(rows, given.repeats, progress)
         timed["annotation"] = {"words": given.words, "rows": summaries}
-    for section, grow in (("lengths", sections.lengths), ("labels", sections.labels)):
-        if section in wanted:
-            words = min(given.words, 20_000)
-            timed[section] = grow(ours, given.sentences, words, given.repeats, progress)
     if "training" in wanted:
         trained = [name for name in nlps if not name.startswith(("spacy", "int8"))]
         loops = [Training(name, nlps[name], given.train, given.steps) for name in trained]
