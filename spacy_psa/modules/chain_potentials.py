@@ -44,8 +44,8 @@ class _Pairs(nn.Module):
             self.register_buffer(name, value.contiguous(), persistent=False)
 
     def place_start(self, scores: Tensor, start: Tensor, first: Tensor) -> Tensor:
-        """Write the scores (B, K) of the first tokens to their places in (N, pairs)."""
-        return scores.index_put((first[:, None], self.starts[None, :]), start)
+        """Write the scores (B, K) of the first tokens to their places in `scores` (N, pairs)."""
+        return scores.index_put_((first[:, None], self.starts[None, :]), start)
 
     def by_tag(self, scores: Tensor) -> Tensor:
         """Sum over the tags before each tag, in log space: (..., pairs) -> (..., K)."""
