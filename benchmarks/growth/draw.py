@@ -6,11 +6,12 @@ The default target is docs/pictures/growth.svg.
 """
 
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
 from benchmarks.growth.figures import at
-from benchmarks.lookup import Lookup
+from benchmarks.lookup import Lookup, records_of
 from benchmarks.script import lighten, picture_path
 from spacy_psa.corpora.atomic import atomic_path
 
@@ -25,7 +26,6 @@ COLORS = {
     "bilstm_crf": "#3a7fc8",
     "bilstm_crf, transition": "#7fb2e5",
     "psa": "#2f9e6e",
-    "psa, transition": "#8fd0b3",
     "spacy-accuracy": "#c2571a",
     "spacy-efficiency": "#e3a15c",
     "flair": "#8a63b8",
@@ -39,15 +39,16 @@ def draw(target: Path) -> None:
     from matplotlib import pyplot
 
     records = Lookup("growth")
-    size = {"figsize": (3.2 * len(TITLES), 6), "layout": "constrained"}
-    figure, grid = pyplot.subplots(2, len(TITLES), sharex="col", sharey="row", **size)
+    titles = {axis: title for axis, title in TITLES.items() if axis in records_of("growth")}
+    size: dict[str, Any] = {"figsize": (3.2 * len(titles), 6), "layout": "constrained"}
+    figure, grid = pyplot.subplots(2, len(titles), sharex="col", sharey="row", **size)
     lines = {}
-    for (upper, lower), (axis, title) in zip(grid.T, TITLES.items()):
+    for (upper, lower), (axis, title) in zip(grid.T, titles.items()):
         (rows,) = records.raw(f"{axis}:rows")
         for name in rows:
             points = [int(point) for point in rows[name]]
             rates, megabytes = zip(*(at(axis, name, point) for point in points))
-            style = {"color": COLORS[name], "markersize": 4}
+            style: dict[str, Any] = {"color": COLORS[name], "markersize": 4}
             (lines[name],) = upper.plot(points, rates, "o-", **style)
             lower.plot(points, [max(each, 1) for each in megabytes], "o-", **style)
         for axes in (upper, lower):

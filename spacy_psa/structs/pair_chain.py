@@ -207,10 +207,11 @@ class PairChain(LinearChain):
             if allowed is not None:
                 legal &= allowed.to(device)[positions(self.lengths, device)][:, tag]
             flat = flat.masked_fill(~legal, -torch.inf)
+        if flat is self.flat:
+            flat = flat.clone()
         for rows, possible in ((self._first, start), (self._last, end)):
             if possible is not None:  # only these rows: there may be very many pairs
-                outer = flat[rows].masked_fill(~possible.to(device)[tag], -torch.inf)
-                flat = flat.index_put((rows,), outer)
+                flat[rows] = flat[rows].masked_fill(~possible.to(device)[tag], -torch.inf)
         return PairChain(flat, self.lengths, self.pairs)
 
     @property
