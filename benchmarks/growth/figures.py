@@ -26,5 +26,5 @@ def megabytes(axis: str, row: str, point: int) -> float:
 
 
 def dollars(axis: str, row: str, point: int) -> float:
-    """What 10⁹ words cost, at the price of a core-hour that the record names."""
+    """The dollars for 10⁹ words, at the price of a core-hour that the record names."""
     return float(_records.get(f"{axis}:price")[0] * 1e9 / 3600 / rate(axis, row, point))

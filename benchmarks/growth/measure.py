@@ -1,4 +1,4 @@
-"""Measure words per second and memory of pipelines along one axis, beside spaCy and Flair.
+"""Measure words per second and memory of pipelines along an axis, compared with spaCy and Flair.
 
 The axes, and what is taken of DATA at each point:
 
@@ -63,7 +63,7 @@ MOST = 100
 
 
 def task(axis: str, point: int, sentences: Sentences, words: int) -> dict[str, Any]:
-    """What a row does at a point: `texts`, and the setting of the axis."""
+    """The task of a row at a point: `texts`, and the setting of the axis."""
     if axis in ("sentence", "document"):
         return {"texts": of_length(sentences, point, max(words, point)), axis: point}
     if axis in ("batch", "threads", "processes"):
@@ -87,9 +87,9 @@ class Point:
         self.bytes = 0
 
     def run(self) -> Timing:
-        found = self.measure(self.task)
-        self.bytes = max(self.bytes, int(found["bytes"]))
-        return Timing(found["amount"], found["seconds"], found["cpu_seconds"])
+        result = self.measure(self.task)
+        self.bytes = max(self.bytes, int(result["bytes"]))
+        return Timing(result["amount"], result["seconds"], result["cpu_seconds"])
 
 
 class Pipeline:
@@ -146,16 +146,16 @@ class Pipeline:
 
 
 def systems(axis: str, nlps: dict[str, Language], worker: Worker | None) -> dict[str, Any]:
-    """What measures the tasks of an axis, by the name of the row."""
-    found: dict[str, Any] = {}
+    """The functions that measure the tasks of an axis, by the name of the row."""
+    result: dict[str, Any] = {}
     for name, nlp in nlps.items():
-        found[name] = Pipeline(nlp)
+        result[name] = Pipeline(nlp)
         if axis == "labels" and "crf_ner" in nlp.pipe_factories.values():
-            found[name].most = MOST
-            found[f"{name}, transition"] = Pipeline(nlp, "transition")
+            result[name].most = MOST
+            result[f"{name}, transition"] = Pipeline(nlp, "transition")
     if worker and axis not in ("document", "processes"):
-        found["flair"] = lambda task: worker.do(json.dumps(task))
-    return found
+        result["flair"] = lambda task: worker.do(json.dumps(task))
+    return result
 
 
 def measure(

@@ -52,7 +52,27 @@ def left_for_attention() -> float:
 
 def _step(row: str) -> float:
     """The milliseconds of a step."""
-    return float(1e3 / _records.get(f"bound:rows:{row}:steps:per_cpu_second:median")[0])
+    return step_of("bound", row)
+
+
+def step_of(record: str, row: str) -> float:
+    """The milliseconds of processor time of a training step."""
+    return float(1e3 / _records.get(f"{record}:rows:{row}:steps:per_cpu_second:median")[0])
+
+
+def rest_of(record: str, row: str) -> float:
+    """The milliseconds of a step beyond the baseline's, without layers and attention."""
+    layers = sum(_records.get(f"{record}:rows:{row}:least:*"))
+    attention = _records.get(f"{record}:rows:{row}:attention:now")[0]
+    return float(step_of(record, row) - step_of(record, "bilstm_crf") - layers - attention)
+
+
+def bound_of(record: str, row: str) -> float:
+    """The largest possible ratio to the steps of the baseline, with attention at its least."""
+    least = sum(_records.get(f"{record}:rows:{row}:least:*"))
+    least += _records.get(f"{record}:rows:{row}:attention:least")[0]
+    base = step_of(record, "bilstm_crf")
+    return float(base / (base + least))
 
 
 def hours_of_tener() -> float:

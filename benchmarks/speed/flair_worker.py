@@ -141,10 +141,10 @@ def main() -> None:
     steps(STEPS)
     for line in sys.stdin:
         if line.startswith("{"):
-            found = apart(
+            timing = apart(
                 lambda: tagger.predict([Sentence("A b")]), partial(prepare, json.loads(line))
             )
-            print(json.dumps(found), flush=True)
+            print(json.dumps(timing), flush=True)
             continue
         task, *count = line.split()
         sentences = [Sentence(words) for words in texts] if task == "annotate" else []

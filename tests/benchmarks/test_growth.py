@@ -1,4 +1,4 @@
-"""The curves of growth: what a row gets at a point, and measurement in a forked process."""
+"""The curves of growth: the task of a row at a point, and measurement in a forked process."""
 
 import numpy
 import pytest
@@ -21,10 +21,10 @@ def test_memory_is_that_of_the_work_and_of_what_it_needs():
 
         return work
 
-    found = apart(before.sum, prepare)
-    assert found["amount"] == 7_000_000
-    assert 56e6 < found["bytes"] < 75e6
-    assert 0 < found["cpu_seconds"]
+    result = apart(before.sum, prepare)
+    assert result["amount"] == 7_000_000
+    assert 56e6 < result["bytes"] < 75e6
+    assert result["cpu_seconds"] > 0
 
 
 def test_work_that_fails_is_an_error(capfd):
