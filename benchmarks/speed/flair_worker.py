@@ -35,7 +35,7 @@ from flair.data import Dictionary, Sentence  # noqa: E402
 from flair.embeddings import TokenEmbeddings  # noqa: E402
 from flair.models import SequenceTagger  # noqa: E402
 
-from benchmarks.growth.apart import Work, apart  # noqa: E402
+from benchmarks.apart import Work, apart  # noqa: E402
 
 STEPS = 200
 BATCH = 10

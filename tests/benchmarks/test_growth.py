@@ -3,7 +3,7 @@
 import numpy
 import pytest
 
-from benchmarks.growth.apart import apart
+from benchmarks.apart import apart
 from benchmarks.growth.measure import AXES, task
 
 SENTENCES = [[f"w{i + j}" for j in range(1 + i % 30)] for i in range(0, 9000, 30)]
