@@ -11,7 +11,7 @@ The axes, and what is taken of DATA at each point:
 - vocabulary: so many distinct words, sentences of 20 words
 
 All rows run in turn, each run in a process of its own, which is forked when the pipelines are open
-(see `benchmarks.apart`), so axes can also be measured one by one. A ROW is NAME=MODEL, a pipeline or a
+(see `benchmarks.apart`). So axes can be measured one by one. A ROW is NAME=MODEL, a pipeline or a
 config, whose weights are random. For "labels", a `crf_ner` gets random weights, once as it is, and
 once with `potentials = "transition"`; spaCy's `ner` and Flair get them for the labels.
 
