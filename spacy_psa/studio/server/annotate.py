@@ -1,6 +1,8 @@
 """The view "Annotate": the requests of its page, over HTTP."""
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from fastapi import APIRouter
@@ -12,6 +14,7 @@ from spacy_psa.studio.active_learning.store import Note
 from spacy_psa.studio.server.annotating import Annotating, Row
 from spacy_psa.studio.server.app import View, WithModel
 from spacy_psa.studio.server.guidelines import guidelines_html
+from spacy_psa.studio.server.models import ServedModel
 from spacy_psa.studio.server.text_list import TextFilter, TextList
 
 
@@ -71,6 +74,9 @@ class Deciding(Acting):
 
     text: int
     decisions: list[AskedDecision] = Field(min_length=1)
+    next: bool = Field(
+        False, description="Answer with the next text if this one is decided completely or skipped."
+    )
 
 
 def annotate_view(work: Annotating, guidelines: Path | None = None) -> View:
@@ -80,6 +86,9 @@ def annotate_view(work: Annotating, guidelines: Path | None = None) -> View:
     def routes(with_model: WithModel) -> APIRouter:
         router = APIRouter()
 
+        async def answered(asked: Asker, make: Callable[[ServedModel], Row]) -> Response:
+            return JSONResponse(await work.answer(with_model, asked.annotator, make))
+
         @router.get("/api/annotation")
         async def about(annotator: str | None = None) -> Row:
             """Describe the work: the labels, the order, counts of an annotator."""
@@ -88,24 +97,21 @@ def annotate_view(work: Annotating, guidelines: Path | None = None) -> View:
         @router.post("/api/annotation/text", response_model=None)
         async def text(asked: AskedText) -> Response:
             """Show a text with suggestions; without number, the next one."""
-            await work.refresh(with_model)
-            number = work.next(asked.annotator) if asked.text is None else asked.text
-            if number is None:
-                return JSONResponse({"text": None, "counts": work.counts(asked.annotator)})
-            return JSONResponse(await work.show(with_model, number, asked.annotator))
+            return await answered(asked, partial(work.text, asked.text, asked.annotator))
 
         @router.post("/api/annotation/decide", response_model=None)
         async def decide(asked: Deciding) -> Response:
             """Save decisions about a text, and show the text as it is decided then."""
             made = [Decision(**each.model_dump()) for each in asked.decisions]
-            return JSONResponse(
-                await work.show(with_model, asked.text, asked.annotator, made, asked.key)
+            return await answered(
+                asked,
+                partial(work.decide, asked.text, asked.annotator, made, asked.key, asked.next),
             )
 
         @router.post("/api/annotation/undo", response_model=None)
         async def undo(asked: Acting) -> Response:
             """Take the last decisions of an annotator back, and show their text."""
-            return JSONResponse(await work.undo(with_model, asked.annotator, asked.key))
+            return await answered(asked, partial(work.undo, asked.annotator, asked.key))
 
         @router.post("/api/annotation/texts")
         async def listed(asked: AskedList) -> Row:

@@ -4,7 +4,8 @@ import asyncio
 import math
 import tempfile
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from fastapi import HTTPException
 from spacy.language import Language
 
+from spacy_psa.errors import InputError
 from spacy_psa.pipeline.analyses import DocAnalyses
 from spacy_psa.pipeline.chain.spans import SpanLabeler
 from spacy_psa.pipeline.chain.tagger import CRFTagger
@@ -28,13 +30,16 @@ from spacy_psa.studio.server.models import ServedModel, shown_tokens
 from spacy_psa.studio.server.teacher import Teacher
 
 FIRST = 4  # texts whose usefulness is computed before the first answer; then it is one at a time
+PAUSE = 0.25
+"""Seconds after a request during which at most one text is computed, as another one may follow."""
 Row = dict[str, Any]
 
 
 class Annotating:
     """The work of annotators on a file, which knows its component.
 
-    The page suggests the name `annotator`.
+    The page suggests the name `annotator`. Methods with a `model` run in the thread of that model,
+    one after the other; `answer` calls them.
     """
 
     def __init__(
@@ -60,7 +65,10 @@ class Annotating:
             for name, decided in own.items():
                 self._note(text, name, decided.covers(self._lengths[text]))
         self._open: OrderedDict[str, int] = OrderedDict()
-        self._refreshing: asyncio.Task[None] | None = None
+        self._resume = 0.0
+        self._ordered = 0  # the version of the queue that is computed
+        self._ordering: asyncio.Task[None] | None = None
+        self._ahead: asyncio.Future[Any] | None = None
 
     # Answers
 
@@ -96,21 +104,89 @@ class Annotating:
             "skipped": len(skipped - self.done(annotator)),
         }
 
-    def next(self, annotator: str) -> int | None:
+    async def answer(
+        self, with_model: WithModel, annotator: str, make: Callable[[ServedModel], Row]
+    ) -> Row:
+        """Make an answer, and then get the next text ready, and compute the queue."""
+        self._resume = asyncio.get_running_loop().time() + PAUSE
+        row: Row = await with_model(None, make)
+        self._ahead = asyncio.ensure_future(
+            with_model(None, partial(self._prepare, annotator, row["text"]))
+        )
+        if self.trained and (self._ordering is None or self._ordering.done()):
+            self._ordering = asyncio.ensure_future(self._order(with_model))
+        return row
+
+    def text(self, number: int | None, annotator: str, model: ServedModel) -> Row:
+        """Answer with a text as it is decided so far; None for the next one of the queue.
+
+        Raises:
+            InputError: if there is no such text.
+        """
+        if number is None:
+            if self.trained and self._ordering is None:
+                self._compute(self.queue.stale(self._is_done)[:FIRST], model)
+            number = self._next(annotator)
+        if number is None:
+            self._open.pop(annotator, None)
+            return {"text": None, "counts": self.counts(annotator)}
+        return self._answer(self.shown(*self._read(number, annotator), model), annotator)
+
+    def decide(
+        self,
+        number: int,
+        annotator: str,
+        decisions: Sequence[Decision],
+        key: str,
+        then_next: bool,
+        model: ServedModel,
+    ) -> Row:
+        """Save decisions about a text, and answer with it.
+
+        Those whose `key` is saved already change nothing. With `then_next`, the next text is the
+        answer if this one is decided completely or skipped.
+
+        Raises:
+            InputError: if they contradict each other or those before; then none is saved.
+        """
+        before = key and self.store.done(annotator, key) is not None
+        text, decided = self._read(number, annotator, () if before else decisions)
+        shown = self.shown(text, decided, model)
+        if not before:
+            self.store.decide(number, annotator, self.component.name, decisions, key)
+        self._note(number, annotator, shown["done"])
+        if then_next and (shown["done"] or any(each.verdict == "skipped" for each in decisions)):
+            return self.text(None, annotator, model)
+        return self._answer(shown, annotator)
+
+    def undo(self, annotator: str, key: str, model: ServedModel) -> Row:
+        """Take the last decisions back, once for each `key`, and answer with their text."""
+        name = self.component.name
+        number = self.store.done(annotator, key) if key else None
+        if number is None:
+            number = self.store.undo(annotator, name, key)
+        if number is None:
+            raise HTTPException(409, "There is nothing to undo.")
+        shown = self.shown(*self._read(number, annotator), model)
+        self._note(number, annotator, shown["done"])
+        return self._answer(shown, annotator)
+
+    def _next(self, annotator: str, but: int | None = None) -> int | None:
         """Choose the next text of an annotator, not one that another has open."""
-        taken = {text for name, text in self._open.items() if name != annotator}
+        taken = {text for name, text in self._open.items() if name != annotator} | {but}
         others = [done for name, done in self._done.items() if name != annotator]
-        number = self.queue.next(
+        return self.queue.next(
             self.done(annotator),
             self.store.skipped(annotator, self.component.name),
             avoided=lambda text: text in taken or any(text in done for done in others),
         )
-        self._open.pop(annotator, None)
-        if number is not None:
-            self._open[annotator] = number
-        while len(self._open) > 1000:
-            self._open.popitem(last=False)
-        return number
+
+    def _prepare(self, annotator: str, number: int | None, model: ServedModel) -> None:
+        """Let the model score the text that comes after one."""
+        ahead = self._next(annotator, number)
+        if ahead is not None:
+            with suppress(InputError):  # which the text's own request shows
+                self.shown(*self._read(ahead, annotator), model)
 
     def shown(self, text: StoredText, decided: Decided, model: ServedModel) -> Row:
         """Analyse a text under everything that is decided, in the thread of the model.
@@ -151,34 +227,13 @@ class Annotating:
         done = self._done.setdefault(annotator, set())
         (done.add if is_done else done.discard)(text)
 
-    async def show(
-        self,
-        with_model: WithModel,
-        number: int,
-        annotator: str,
-        decisions: Sequence[Decision] = (),
-        key: str = "",
-    ) -> Row:
-        """Answer with a text as it is decided so far, after some decisions, which are saved.
-
-        Those whose `key` is saved already change nothing.
-
-        Raises:
-            InputError: if they contradict each other or those before; then none is saved.
-        """
+    def _answer(self, shown: Row, annotator: str) -> Row:
+        number = shown["text"]
         self._open[annotator] = number
-        if key and await asyncio.to_thread(self.store.done, annotator, key) is not None:
-            decisions = ()
-        text, decided = await asyncio.to_thread(self._read, number, annotator, decisions)
-        shown = await with_model(None, partial(self.shown, text, decided))
-        if decisions:
-            name = self.component.name
-            await asyncio.to_thread(self.store.decide, number, annotator, name, decisions, key)
-        self._note(number, annotator, decided.covers(self._lengths[number]))
-        return {**shown, **await asyncio.to_thread(self._about_text, number, annotator)}
-
-    def _about_text(self, number: int, annotator: str) -> Row:
-        return {**self._notes(number), "counts": self.counts(annotator)}
+        self._open.move_to_end(annotator)
+        while len(self._open) > 1000:
+            self._open.popitem(last=False)
+        return {**shown, **self._notes(number), "counts": self.counts(annotator)}
 
     def note(self, number: int, annotator: str, note: Note) -> Row:
         """Save a note about a text, and return all notes about it.
@@ -195,58 +250,32 @@ class Annotating:
         return {"notes": {name: note._asdict() for name, note in own.items()}}
 
     def _read(
-        self, number: int, annotator: str, decisions: Sequence[Decision]
+        self, number: int, annotator: str, decisions: Sequence[Decision] = ()
     ) -> tuple[StoredText, Decided]:
         text = self.store.text(number)
         for decision in decisions:
             decision.check(len(text.tokens.words), self.component.labels, self.component.tags)
         return text, self.store.decided(number, annotator, self.component.name).then(decisions)
 
-    async def undo(self, with_model: WithModel, annotator: str, key: str = "") -> Row:
-        """Take the last decisions back, once for each `key`, and answer with their text."""
-        name = self.component.name
-        number = await asyncio.to_thread(self.store.done, annotator, key) if key else None
-        if number is None:
-            number = await asyncio.to_thread(self.store.undo, annotator, name, key)
-        if number is None:
-            raise HTTPException(409, "There is nothing to undo.")
-        return await self.show(with_model, number, annotator)
-
     # The queue
 
-    async def refresh(self, with_model: WithModel) -> None:
-        """Begin to compute the queue, some texts at a time, between the requests."""
-        if not self.trained:
-            return
-        if self._refreshing is not None and not self._refreshing.done():
-            return
-        numbers = self.queue.stale(self._is_done)
-        if numbers:
-            await self._compute(with_model, numbers[:FIRST])
-            task = self._compute_all(with_model, numbers[FIRST:])
-            self._refreshing = asyncio.get_running_loop().create_task(task)
-
-    async def _compute_all(self, with_model: WithModel, numbers: list[int]) -> None:
-        while numbers:
-            version = self.queue.version
-            for number in numbers:
-                await self._compute(with_model, [number])
-                await asyncio.sleep(0)
+    async def _order(self, with_model: WithModel) -> None:
+        """Compute the queue, a text at a time, between the requests."""
+        loop = asyncio.get_running_loop()
+        while self._ordered != (version := self.queue.version):
+            for number in await with_model(None, lambda _: self.queue.stale(self._is_done)):
+                if loop.time() < self._resume:
+                    await asyncio.sleep(PAUSE)
+                await with_model(None, partial(self._compute, [number]))
                 if self.queue.version != version:
                     break
-            numbers = self.queue.stale(self._is_done)
+            else:
+                self._ordered = version
 
-    async def _compute(self, with_model: WithModel, numbers: list[int]) -> None:
+    def _compute(self, numbers: Iterable[int], model: ServedModel) -> None:
         left = (n for n in numbers if self.queue.is_stale(n) and not self._is_done(n))
-        texts = [
-            (text, self.store.decided(text.number, self.annotator, self.component.name))
-            for text in self.store.texts(left)
-        ]
-        if texts:
-            await with_model(None, partial(self._put, texts))
-
-    def _put(self, texts: list[tuple[StoredText, Decided]], model: ServedModel) -> None:
-        for text, decided in texts:
+        for text in self.store.texts(left):
+            decided = self.store.decided(text.number, self.annotator, self.component.name)
             with model.scored(text.tokens, keep=False) as (_, scores):
                 analyses = scores[self.component.name]
                 if decided != Decided():

@@ -24,7 +24,7 @@ from spacy_psa.sentences import Bounds, sentence_bounds, sentence_starts
 from spacy_psa.studio.active_learning.tokens import Tokens
 from spacy_psa.studio.server.analysis import Evidence, answer, attention_rows
 
-KEPT = 8  # texts whose scores are kept
+KEPT = 32  # texts whose scores are kept: those that annotators have open, and the next ones
 LABELERS = ChainLabeler, NestedSpanLabeler
 Row = dict[str, Any]
 

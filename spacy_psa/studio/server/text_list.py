@@ -31,7 +31,7 @@ class TextList:
 
     def __init__(self, work: Annotating):
         self._work = work
-        self._texts: dict[int, str] = {}
+        self._texts = work.store.all_texts()
         self._disagreed: tuple[tuple[int, int], frozenset[int]] | None = None
 
     def page(self, annotator: str, search: str, which: TextFilter, first: int) -> Row:
@@ -43,8 +43,6 @@ class TextList:
             which: the filter.
             first: how many texts to leave out; if fewer match, those before the last page.
         """
-        if not self._texts:
-            self._texts = self._work.store.all_texts()
         done = self._work.done(annotator)
         skipped = self._work.store.skipped(annotator, self._work.component.name).keys() - done
         notes = self._work.store.notes()

@@ -129,6 +129,20 @@ def test_nothing_else_here_completes_a_text_and_leaves_the_queue(asked):
     assert seen == {1, 3}
 
 
+def test_the_next_text_is_the_answer_once_one_is_decided_completely_or_skipped(asked):
+    first = asked.next()["text"]
+    length = len(asked.work.store.text(first).tokens.words)
+    seen = [first]
+    for made in (("complete", 0, length - 1), ("complete", 0, length), ("skipped", 0, 1)):
+        made = dict(zip(("verdict", "start", "end"), made))
+        for _ in range(2):  # sent again, it is done once
+            asking = {"text": seen[-1], "decisions": [made], "key": str(made), "next": True}
+            _, answer = asked.post("decide", **asking)
+        seen.append(answer["text"])
+    assert seen[1] == first and sorted(seen[1:]) == [1, 2, 3]
+    assert (answer["counts"]["done"], answer["counts"]["skipped"]) == (1, 1)
+
+
 def test_a_contradiction_is_one_line_and_saves_nothing(asked):
     status, answer = asked.decide(1, ("accepted", 0, 2, "PER"), ("rejected", 0, 2, "PER"))
     assert status == 200  # the later one counts

@@ -6,7 +6,7 @@ import { dropKeys, holdKeys, inField, replayKeys } from "./keys.js";
 import { arm, armed, find, keyOf, labelOf, ordered, showLabels, startLabels, used } from "./labels.js";
 import { closeMenu, openMenu } from "./menu.js";
 import { comment, flag, showGuidelines, showNotes, startNotes } from "./notes.js";
-import { listTexts, markShown, startTexts } from "./texts.js";
+import { listSoon, listTexts, markShown, startTexts } from "./texts.js";
 import { showViews } from "./views.js";
 import { words } from "./words.js";
 
@@ -40,16 +40,12 @@ async function perform(path, body, place) {
     fail(null);
     count(answer.counts);
     if (answer.labels) learn(answer);
-    if (body.decisions || path.endsWith("/undo")) listTexts().catch(fail);
-    const became = answer.done && !(was?.text === answer.text && was.done);
-    if (body.decisions && (became || body.decisions[0].verdict === "skipped")) {
-      await perform("api/annotation/text", { annotator: body.annotator });
-      if (became && at("error").hidden) at("status").textContent = "Saved. The next text:";
-      return;
-    }
-    state.before = was?.text === answer.text ? state.before : new Map();
-    show(answer, place);
-    at("status").textContent = body.decisions ? "Saved." : "";
+    const same = was?.text === answer.text;
+    if (!same) state.before = new Map();
+    show(answer, same ? place : undefined);
+    const decided = body.decisions && body.decisions[0].verdict !== "skipped";
+    at("status").textContent = !decided ? "" : same ? "Saved." : "Saved. The next text:";
+    if (body.key) listSoon();
   } catch (error) {
     at("status").textContent = "";
     const left = dropKeys();
@@ -72,9 +68,11 @@ async function answered(path, body) {
 
 const visit = (text) => request("api/annotation/text", { text });
 const next = () => request("api/annotation/text", {});
-const decide = (decisions, place) => request("api/annotation/decide", { text: state.text.text, decisions }, place);
+const decide = (decisions, place, onward = !state.text.done) => request(
+  "api/annotation/decide", { text: state.text.text, decisions, next: onward }, place,
+);
 const undo = () => request("api/annotation/undo", {});
-const skip = () => decide([{ verdict: "skipped", start: 0, end: endOf(state.text.sentences.at(-1)) }]);
+const skip = () => decide([{ verdict: "skipped", start: 0, end: endOf(state.text.sentences.at(-1)) }], undefined, true);
 
 // A tag is of one word, so that several words get it one by one.
 function put(start, end, label) {

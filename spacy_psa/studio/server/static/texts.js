@@ -3,7 +3,7 @@
 import { ask } from "./api.js";
 import { at, fail, make } from "./dom.js";
 
-const state = { annotator: () => "", visit: () => {}, shown: null, first: 0, size: 0, turn: 0 };
+const state = { annotator: () => "", visit: () => {}, shown: null, first: 0, size: 0, asking: null, again: false };
 const MARKS = { done: "✓", skipped: "↷" };
 
 function row({ text, words, state: how, flagged, comments }) {
@@ -15,13 +15,29 @@ function row({ text, words, state: how, flagged, comments }) {
   }, make("span", { class: "hint", "aria-hidden": "true" }, `${text} ${marks} `), words));
 }
 
-// Answers of older questions come too late and are not shown.
+// One question at a time; after its answer comes the last of those that were asked meanwhile.
 export async function listTexts() {
   if (!state.annotator() || !at("list").open) return;
-  const turn = state.turn += 1;
-  const body = { annotator: state.annotator(), search: at("search").value, filter: at("filter").value, first: state.first };
-  const { total, first, size, rows } = await ask("api/annotation/texts", body, { quiet: true });
-  if (turn !== state.turn) return;
+  state.again = Boolean(state.asking);
+  state.asking ??= answers().finally(() => { state.asking = null; });
+  await state.asking;
+}
+
+async function answers() {
+  do {
+    state.again = false;
+    const body = { annotator: state.annotator(), search: at("search").value, filter: at("filter").value, first: state.first };
+    show(await ask("api/annotation/texts", body, { quiet: true }));
+  } while (state.again);
+}
+
+let timer = 0;
+export function listSoon() {
+  clearTimeout(timer);
+  timer = setTimeout(() => listTexts().catch(fail), 200);
+}
+
+function show({ total, first, size, rows }) {
   Object.assign(state, { first, size });
   at("texts").replaceChildren(...rows.map(row));
   at("found").textContent = total ? `${first + 1} to ${first + rows.length} of ${total}` : "There are none.";
@@ -40,13 +56,11 @@ export function markShown(number) {
 // `visit(number)` shows a text.
 export function startTexts(annotator, visit) {
   Object.assign(state, { annotator, visit });
-  let timer = 0;
-  const busy = () => at("texts").setAttribute("aria-busy", "true");
   const list = () => {
-    busy();
+    at("texts").setAttribute("aria-busy", "true");
     listTexts().catch(fail).finally(() => at("texts").removeAttribute("aria-busy"));
   };
-  const again = () => { busy(); state.first = 0; clearTimeout(timer); timer = setTimeout(list, 80); };
+  const again = () => { state.first = 0; list(); };
   const turn = (by) => { state.first = Math.max(0, state.first + by); list(); };
   at("search").addEventListener("input", again);
   at("filter").addEventListener("change", again);
