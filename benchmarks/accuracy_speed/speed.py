@@ -1,23 +1,30 @@
 """Time all systems of the figure on the test set of CoNLL-2003, side by side.
 
-The configs are those in the records of the F1. The weights of our systems are random, because their
-work does not depend on the weights. spaCy's models are those of `train.py`, because the number of
-actions of its parser depends on the predictions. Run this in the folder of `train.py`. It writes
-benchmarks/accuracy_speed/results/speed.json, a record of the kind "speed".
+All annotate whole documents whose sentences are known. The configs are those in the records of the
+F1, and the weights are random, because the work does not depend on them: spaCy's parser of entities
+also makes one decision for each word. It writes benchmarks/accuracy_speed/results/speed.json, a
+record of the kind "speed".
 """
 
-import json
-import subprocess
-import sys
+from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+import spacy
 from thinc.api import Config
 
+from benchmarks.cased_vectors import cased_vectors
 from benchmarks.lookup import Lookup
+from benchmarks.pretrained.speed import Documents
 from benchmarks.record import save_record
 from benchmarks.script import script_parser
 from benchmarks.wrap import wrap
+from spacy_psa.corpora.documents import read_document_corpus
+from spacy_psa.laboratory.performance.pipelines import open_pipeline
+from spacy_psa.laboratory.performance.sections import record, timed
+from spacy_psa.laboratory.performance.timing import Row, pin_threads
+from spacy_psa.loading import load_pipeline
 from spacy_psa.scoring.provenance import command
 
 
@@ -41,6 +48,9 @@ SYSTEMS = {
     "idcnn": System("ID-CNN", "systems/conll2003-idcnn"),
     "cross": System("Cross-BiLSTM", "systems/conll2003-cross"),
     "self_attentive": System("Self-attentive BiLSTM", "systems/conll2003-self_attentive"),
+    "best": System("best.cfg", "documents/best-1"),
+    "frozen": System("frozen.cfg, MPNet", "pretrained/frozen_mpnet-1"),
+    "finetuned": System("pretrained.cfg, MiniLM", "pretrained/finetuned_minilm-1"),
     "spacy-efficiency": System("spaCy ner, efficiency", f"{OWN}/spacy-efficiency"),
     "spacy-accuracy": System("spaCy ner, accuracy", f"{OWN}/spacy-accuracy"),
 }
@@ -49,30 +59,40 @@ CORPUS = Path("corpus/conll2003")
 FOLDER = Path("training", OWN)
 
 
-def rows() -> list[str]:
-    """Write the configs; return the arguments NAME=PATH of `spacy-psa benchmark speed`."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for name, system in SYSTEMS.items():
-        path = Path("training", name, "model-best")
-        if not system.record.startswith(OWN):
-            path = FOLDER / f"{name}.cfg"
-            Config(*Lookup(OWN).raw(f"{system.record}:config")).to_disk(path)
-        paths.append(f"{name}={path}")
-    return paths
+def write_config(system: System, target: Path) -> None:
+    """Write the config of a system, with the vectors here."""
+    [settings] = Lookup(OWN).raw(f"{system.record}:config")
+    if settings["initialize"]["vectors"]:
+        vectors = CORPUS / "vectors"
+        if system.record.startswith(OWN):
+            vectors = cased_vectors(vectors, FOLDER / "cased_vectors")
+        settings["initialize"]["vectors"] = str(vectors)
+    Config(settings).to_disk(target)
 
 
 def main() -> None:
     options = script_parser(globals())
     options.add_argument("--repeats", type=int, default=5, help="runs of each system (5)")
+    options.add_argument("--documents", type=int, help="only so many documents")
     given = options.parse_args()
-    output = FOLDER / "speed"
-    measure = [sys.executable, "-m", "spacy_psa", "benchmark", "speed", str(CORPUS / "test.spacy")]
-    data = ["--train", str(CORPUS / "train.spacy"), "--vectors", str(CORPUS / "vectors")]
-    data += ["--section", "annotation", "--words", "46435", "--repeats", str(given.repeats)]
-    subprocess.run([*measure, *rows(), *data, "--output", str(output)], check=True)
-    product = json.loads(output.with_suffix(".json").read_text(encoding="utf8"))
-    save_record(wrap({**product, "command": command()}, OWN, "speed"))
+    pin_threads(1)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    test = CORPUS / "test.spacy"
+    documents = islice(read_document_corpus(test)(spacy.blank("en")), given.documents)
+    gold = [example.reference for example in documents]
+    paths: dict[str, str] = {}
+    rows: list[Row] = []
+    for name, system in SYSTEMS.items():
+        config = FOLDER / f"{name}.cfg"
+        write_config(system, config)
+        paths[name] = str(config)
+        with TemporaryDirectory(dir=FOLDER) as folder:  # an opened model has no cache of features
+            open_pipeline(str(config), CORPUS / "train.spacy", None).to_disk(folder)
+            rows.append(Documents(name, load_pipeline(folder), gold))
+    timings = timed(rows, given.repeats, lambda name, number: print(number, name, flush=True))
+    settings = {"threads": 1, "repeats": given.repeats, "documents": len(gold)}
+    sections = {"annotation": {"words": sum(map(len, gold)), "rows": timings}}
+    save_record(wrap(record(command(), settings, paths, [test], sections), OWN, "speed"))
 
 
 if __name__ == "__main__":
