@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from spacy_psa.studio.server.app import View, create_app
 from spacy_psa.studio.server.guard import COOKIE, Settings
-from spacy_psa.studio.server.models import ServedModel
+from spacy_psa.studio.server.models import KEPT, ServedModel
 from tests.helpers.patience import PATIENCE
 from tests.helpers.served import TEXT
 
@@ -290,7 +290,7 @@ def test_words_of_requests_do_not_stay_in_memory(client, served):
         assert client.post("/api/attention", json={"text": text, "sentence": 0}).status_code == 200
     assert len(served.nlp.vocab.strings) == strings
     assert len(served.nlp.vocab) <= words + 3 * 40 * 5
-    assert len(served._scored) == 8
+    assert len(served._scored) == KEPT
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\n", "🙂", "a\u0000b", "שלום"])
