@@ -23,7 +23,7 @@ def test_memory_is_that_of_the_work_and_of_what_it_needs():
 
     result = apart(before.sum, prepare)
     assert result["amount"] == 11_000_000
-    assert 88e6 < result["bytes"] < 107e6
+    assert 80e6 < result["bytes"] < 107e6  # 40 MB are kept, and 48 MB made
     assert result["cpu_seconds"] > 0
 
 
