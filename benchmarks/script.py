@@ -30,6 +30,7 @@ def script_parser(script: dict[str, Any], *arguments: str) -> ArgumentParser:
 
 BOTH_MODES = {
     "savefig.transparent": True,
+    "svg.fonttype": "none",
     **dict.fromkeys(
         ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), "#768390"
     ),

@@ -7,12 +7,10 @@ The default target is docs/pictures/systems.svg, which the README shows.
 
 from pathlib import Path
 
-import matplotlib
-
 from benchmarks.accuracy_speed.speed import OWN, SYSTEMS
 from benchmarks.lookup import Lookup
 from benchmarks.script import lighten, picture_path
-from spacy_psa.corpora.atomic import atomic_path
+from spacy_psa.analysis.figures import new_figure, save_figure
 
 OURS, SPACY = "#3a7fc8", "#c2571a"
 # Titles that are not to the right of their points: shift in points, and alignment.
@@ -33,18 +31,14 @@ GAP = 85  # F1 that no system is near; the axis is cut there
 
 def draw(target: Path) -> None:
     """Draw the figure from the records."""
-    matplotlib.use("Agg")
-    matplotlib.rcParams.update({"svg.hashsalt": "systems", "svg.fonttype": "none"})
-    from matplotlib import pyplot
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     records = Lookup(OWN)
     rows = "speed:annotation:rows"
     rates = {n: records.get(f"{rows}:{n}:per_cpu_second:median")[0] for n in SYSTEMS}
     scores = {name: records.test(system.record)[0] for name, system in SYSTEMS.items()}
-    figure, (upper, lower) = pyplot.subplots(
-        2, 1, sharex=True, figsize=(8.5, 5.6), layout="constrained", height_ratios=[4, 1]
-    )
+    figure = new_figure(8.5, 5.6)
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[4, 1])
     for name, system in SYSTEMS.items():
         axes = upper if scores[name] > GAP else lower
         color, marker = (SPACY, "s") if system.record.startswith(OWN) else (OURS, "o")
@@ -72,9 +66,7 @@ def draw(target: Path) -> None:
     lower.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     lower.set_xlabel("words a second on one CPU thread")
     figure.supylabel("F1 on the test set of CoNLL-2003", fontsize="medium")
-    with atomic_path(target) as temporary:
-        figure.savefig(temporary, format="svg", metadata={"Date": None})
-    pyplot.close(figure)
+    save_figure(figure, target)
 
 
 def main() -> None:

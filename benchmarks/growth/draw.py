@@ -8,12 +8,10 @@ The default target is docs/pictures/growth.svg.
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
 from benchmarks.growth.figures import at
 from benchmarks.lookup import Lookup, records_of
 from benchmarks.script import lighten, picture_path
-from spacy_psa.corpora.atomic import atomic_path
+from spacy_psa.analysis.figures import new_figure, save_figure
 
 TITLES = {
     "sentence": "words in a sentence",
@@ -34,14 +32,10 @@ COLORS = {
 
 def draw(target: Path) -> None:
     """Draw the figure from the records."""
-    matplotlib.use("Agg")
-    matplotlib.rcParams.update({"svg.hashsalt": "growth", "svg.fonttype": "none"})
-    from matplotlib import pyplot
-
     records = Lookup("growth")
     titles = {axis: title for axis, title in TITLES.items() if axis in records_of("growth")}
-    size: dict[str, Any] = {"figsize": (3.2 * len(titles), 6), "layout": "constrained"}
-    figure, grid = pyplot.subplots(2, len(titles), sharex="col", sharey="row", **size)
+    figure = new_figure(3.2 * len(titles), 6.0)
+    grid = figure.subplots(2, len(titles), sharex="col", sharey="row")
     lines = {}
     for (upper, lower), (axis, title) in zip(grid.T, titles.items()):
         (rows,) = records.raw(f"{axis}:rows")
@@ -60,9 +54,7 @@ def draw(target: Path) -> None:
     figure.legend(
         lines.values(), lines, loc="outside upper center", ncols=len(lines), frameon=False
     )
-    with atomic_path(target) as temporary:
-        figure.savefig(temporary, format="svg", metadata={"Date": None})
-    pyplot.close(figure)
+    save_figure(figure, target)
 
 
 def main() -> None:

@@ -198,17 +198,16 @@ class PairChain(LinearChain):
             start=(start, (tags,)),
             end=(end, (tags,)),
         )
-        flat = self.flat
-        if transitions is not None or allowed is not None:
-            legal = torch.ones(flat.shape, dtype=torch.bool, device=device)
+        if transitions is None and allowed is None:
+            flat = self.flat.clone()
+        else:
+            legal = torch.ones(self.flat.shape, dtype=torch.bool, device=device)
             if transitions is not None:
                 legal &= transitions.to(device)[self.pairs.previous, tag]
                 legal[self._first] = True
             if allowed is not None:
                 legal &= allowed.to(device)[positions(self.lengths, device)][:, tag]
-            flat = flat.masked_fill(~legal, -torch.inf)
-        if flat is self.flat:
-            flat = flat.clone()
+            flat = self.flat.masked_fill(~legal, -torch.inf)
         for rows, possible in ((self._first, start), (self._last, end)):
             if possible is not None:  # only these rows: there may be very many pairs
                 flat[rows] = flat[rows].masked_fill(~possible.to(device)[tag], -torch.inf)

@@ -38,7 +38,7 @@ def opened(nlp, lines, options, tmp_path):
 
 
 @pytest.fixture
-def page(open_page, opened):
+def page(opened, open_page):  # in this order: the page ends before its server
     """The page shows the first text."""
     return open_page(f"{opened[1]}/annotate", "#result .word")
 
