@@ -10,6 +10,11 @@ def rate(axis: str, row: str, point: int) -> float:
     return float(_records.get(f"{axis}:rows:{row}:{point}:per_cpu_second:median")[0])
 
 
+def by_the_clock(axis: str, row: str, point: int) -> float:
+    """The words of a row at a point of an axis, for a second of the clock."""
+    return float(_records.get(f"{axis}:rows:{row}:{point}:per_second:median")[0])
+
+
 def at(axis: str, row: str, point: int) -> tuple[float, float]:
     """The words a second of a row at a point of an axis, and the megabytes."""
     return rate(axis, row, point), megabytes(axis, row, point)
