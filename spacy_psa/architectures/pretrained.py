@@ -12,14 +12,7 @@ from thinc.util import to_numpy
 from spacy_psa.architectures.feature_cache import FeatureCache
 from spacy_psa.bridge.layers import join_rows, run_shim, shim_of, split_rows, torch_layer
 from spacy_psa.bridge.shim import TorchShim
-from spacy_psa.errors import (
-    InputError,
-    SettingError,
-    check_choice,
-    check_rates,
-    check_sizes,
-    naming,
-)
+from spacy_psa.errors import InputError, SettingError, check_choice, check_sizes, naming
 from spacy_psa.modules.pretrained import LayerMix, Pooling, PretrainedEncoder, check_windows
 from spacy_psa.modules.pretrained_files import read_pretrained
 from spacy_psa.modules.products import Precision
@@ -42,7 +35,6 @@ def pretrained(
     batch_pieces: int = 4096,
     gradient_checkpointing: bool = False,
     lora_rank: int = 0,
-    attention_dropout: float | None = None,
     cache: str | None = None,
     cache_gb: float = 20.0,
 ) -> Model:
@@ -77,8 +69,6 @@ def pretrained(
         lora_rank: the rank of low-rank updates (LoRA), which are trained in place of the weights,
             with the extra `lora`; 0 to train all weights. In the `rates` of an optimizer, their
             pattern is "*lora_*".
-        attention_dropout: dropout of the attention weights in training; null for that of the
-            encoder, usually 0.1. Without it, an encoder such as BERT trains faster on a CPU.
         cache: a folder for the features of a frozen encoder, so that they are computed only once,
             for all passes and trainings; null for none. See `FeatureCache`.
         cache_gb: the most gigabytes of `cache`.
@@ -98,8 +88,6 @@ def pretrained(
         check_choice("precision", precision, Precision)
         check_windows(window, context)
         check_sizes(least=0, lora_rank=lora_rank)
-        if attention_dropout is not None:
-            check_rates(attention_dropout=attention_dropout)
         check_sizes(batch_pieces=batch_pieces, project=project)
         features = FeatureCache(cache, cache_gb)
     if cache is not None and not frozen:
@@ -114,7 +102,6 @@ def pretrained(
         "group": batch_pieces,
         "gradient_checkpointing": gradient_checkpointing,
         "lora_rank": lora_rank,
-        "attention_dropout": attention_dropout,
     }
     # `whole_docs` tells the layers above that this one must get whole docs.
     encoder: Model = Model(

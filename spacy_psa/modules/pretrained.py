@@ -13,14 +13,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
-from spacy_psa.errors import SettingError, check_choice, check_rates, check_sizes
+from spacy_psa.errors import SettingError, check_choice, check_sizes
 from spacy_psa.modules.initialization import glorot
 from spacy_psa.modules.pretrained_files import library
 from spacy_psa.modules.products import Precision, products, used_precision
 
 Pooling = Literal["mean", "first"]
-ATTENTION_DROPOUT = "attention_probs_dropout_prob", "attention_dropout"
-"""Its names in the configs of BERT, and of DistilBERT and ModernBERT."""
 LONGEST_WORD = 1000
 """The characters of a word that are read: an address or encoded data can be far longer."""
 Ints = NDArray[numpy.int64]
@@ -67,7 +65,6 @@ class PretrainedEncoder(nn.Module):
         group: int = 4096,
         gradient_checkpointing: bool = False,
         lora_rank: int = 0,
-        attention_dropout: float | None = None,
     ):
         transformers = library("transformers", "pretrained")
         super().__init__()
@@ -83,8 +80,6 @@ class PretrainedEncoder(nn.Module):
         self.tokenizer.no_truncation()
         own = {key: value for key, value in config.items() if key != "model_type"}
         settings = transformers.AutoConfig.for_model(config["model_type"], **own)
-        if attention_dropout is not None:
-            _set_attention_dropout(settings, attention_dropout)
         net = transformers.AutoModel.from_config(settings)
         if hasattr(net, "pooler"):
             net.pooler = None
@@ -239,16 +234,6 @@ class LayerMix(nn.Module):
         means = [weights.softmax(0) @ group for weights, group in zip(self.weights, layers)]
         projected: Tensor = self.project(torch.cat(means, dim=1))
         return projected
-
-
-def _set_attention_dropout(settings: Any, rate: float) -> None:
-    check_rates(attention_dropout=rate)
-    names = [name for name in ATTENTION_DROPOUT if hasattr(settings, name)]
-    if not names:
-        reason = f"the encoder ({settings.model_type}) has no such dropout; use null"
-        raise SettingError("attention_dropout", rate, reason)
-    for name in names:
-        setattr(settings, name, rate)
 
 
 def _add_lora(net: nn.Module, rank: int) -> None:
