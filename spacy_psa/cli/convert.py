@@ -336,7 +336,8 @@ def ptb(
     """Convert Penn Treebank .mrg files to a .spacy file.
 
     OUT.spacy gets one document for each tree, with parts of speech and constituents. Empty elements
-    and function tags are removed. A single file may have any name.
+    and function tags are removed, and the speakers and marks of disfluency of Switchboard. A single
+    file may have any name.
 
     \b
     Example:
@@ -405,7 +406,7 @@ def psd(
     target: Target,
     labels: Labels = "bare",
     x_over_x: XOverX = True,
-    separators: Separators = ";",
+    separators: Separators = "",
     lemmas: Annotated[
         bool, typer.Option("--lemmas", help="Words have their lemma after a dash (IcePaHC).")
     ] = False,
@@ -414,8 +415,8 @@ def psd(
     """Convert the parsed corpora of historical English and their kin to a .spacy file.
 
     IN has .psd files, as of PPCME2, YCOE, IcePaHC and Keyaki. OUT.spacy gets one document for each
-    tree, with parts of speech, constituents and lemmas. Ids, codes, empty elements and function
-    tags are left out.
+    tree, with parts of speech, constituents and lemmas. Ids, codes, empty elements, function tags
+    and what follows a semicolon in a label are left out.
 
     \b
     Example:

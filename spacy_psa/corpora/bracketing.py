@@ -17,12 +17,15 @@ from spacy_psa.errors import InputError
 TOKENS = re.compile(r"[()]|[^() \t]+")
 _BRACKETS = re.compile("|".join(map(re.escape, BRACKETS)))
 EMPTY = "-NONE-"
-MARKS = frozenset({"ID", "CODE", "METADATA", "COMMENT"})
-"""Nodes of the parsed corpora of historical English and their kin that are not part of the text."""
+MARKS = frozenset({"ID", "CODE", "METADATA", "COMMENT", "-DFL-"})
+"""Labels and tags of what is not part of the text in Switchboard, and in the parsed corpora of
+historical English and their kin."""
 NOT_WORDS = "leaf/leaves that do not look like words"
 FEATURES = "##"
 _DECORATION = re.compile(r"[-=|]")
 _INDEX = re.compile(r"[-=]\d+(?![^-=|])|\|[^-=]*")
+_NUMBERED = re.compile(r"(\d+)=(.+)")
+DISCONTINUOUS = "discontinuous tree(s) left out (`convert export --discontinuous raise` keeps them)"
 
 _PREFIX = re.compile(
     r"(?:(?:[^\s()]*:)?[-+]?(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?|inf):?\s+)+|[^()\t]+\t\s*"
@@ -66,9 +69,11 @@ class TreeStyle:
     """Whether words stay as they are written (-LRB-), instead of those of the text."""
     roots: frozenset[str] = frozenset()
     """Labels that are not constituents at the root, besides TOP, ROOT and S1."""
+    marks: frozenset[str] = frozenset()
+    """Those of `MARKS` that are left out, with all below them."""
     marked: bool = False
-    """Whether the trees are marked up as the parsed corpora of historical English: `MARKS` are left
-    out with all below them, and leaves such as *pro*, *T*-1 and 0 as empty elements."""
+    """Whether the trees are marked up as the parsed corpora of historical English: leaves such as
+    *pro*, *T*-1 and 0 are empty elements, and a dollar sign joins the parts of a word."""
     lemmas: bool = False
     """Whether each word has its lemma after a dash (hestur-hestur)."""
     separators: str = ""
@@ -87,7 +92,6 @@ class TreeStyle:
 
     def tag(self, tag: str) -> str:
         """Return the part of a part of speech that is kept."""
-        tag = self.without_features(tag)
         return bare(tag) if self.bare_tags else tag
 
     def without_features(self, label: str) -> str:
@@ -101,10 +105,16 @@ class TreeStyle:
 
 AS_IS = TreeStyle()
 """Trees as they are."""
-PENN = TreeStyle(labels="bare", bare_tags=True, remove_empty=True, merge_same=True)
+PENN = TreeStyle(
+    labels="bare",
+    bare_tags=True,
+    remove_empty=True,
+    merge_same=True,
+    marks=frozenset({"CODE", "-DFL-"}),
+)
 """Trees prepared as is usual for the Penn Treebank, apart from `merge_same`: standard files keep
-repeats, which `replace(PENN, merge_same=False)` does."""
-PSD = TreeStyle(labels="bare", remove_empty=True, marked=True)
+repeats, which `replace(PENN, merge_same=False)` does. The `marks` are those of Switchboard."""
+PSD = TreeStyle(labels="bare", remove_empty=True, marks=MARKS, marked=True, separators=";")
 """Trees of the parsed corpora of historical English and their kin, such as IcePaHC and Keyaki."""
 SPMRL = TreeStyle(labels="bare", remove_empty=True, features=True, roots=frozenset({"VROOT"}))
 """Trees of the SPMRL shared tasks."""
@@ -122,8 +132,8 @@ def unescape(word: str) -> str:
 
 
 def is_comment(line: str) -> bool:
-    """Tell whether a line that is outside of trees is a comment: it begins with # or %%."""
-    return line.lstrip().startswith(("#", "%%"))
+    """Tell whether a line that is outside of trees is a comment: it begins with #, %% or *x*."""
+    return line.lstrip().startswith(("#", "%%", "*x*"))
 
 
 def _without_prefix(line: str, repairs: Counter[str]) -> str:
@@ -176,10 +186,13 @@ class TreeBuilder:
         self._parsed = Parsed([], [], [])
         # For each open bracket: its label, first word, and index in the constituents.
         self._open: list[tuple[str, int, int]] = []
+        self._marks = 0  # how many of them are left out with all below them
+        self.line = 0
+        """The line of the file."""
         self.left_out: Counter[str] = Counter()
-        """The parts left out of trees with `TreeStyle.marked`."""
-        self.odd: dict[str, tuple[int, str]] = {}
-        """For each tag of leaves that do not look like words: their number, and the first."""
+        """The parts left out of trees with `TreeStyle.marks` or `TreeStyle.marked`."""
+        self.odd: dict[str, tuple[int, str, int]] = {}
+        """For each tag of leaves that do not look like words: their number, the first, its line."""
         self.phrases: set[str] = set()
         """The labels of constituents so far."""
 
@@ -201,34 +214,42 @@ class TreeBuilder:
             raise BracketError("a node inside the tree has no label")
         label = self.style.without_features(label)
         self.phrases.add(label)
+        self._marks += label in self.style.marks
+        if label in MARKS and not self._marks:
+            self._note_odd(label, f"({label} ...)")
         self._open.append((label, len(self._parsed.words), len(self._parsed.constituents)))
 
     def leaf(self, tag: str, word: str) -> None:
         """Read a word and its part of speech; empty elements are errors unless left out or kept."""
+        tag = self.style.without_features(tag)
         if tag == EMPTY and not self.keep_empty:
             if self.style.remove_empty:
                 return
             raise BracketError(f"{word!r} is an empty element, which only `convert ptb` removes")
         if word.isspace():
             raise BracketError(f"the word {word!r} is white space, which cannot be a word")
-        if self.style.marked:
-            if tag in MARKS or any(label in MARKS for label, _, _ in self._open):
-                self.left_out["id(s), code(s) and comment(s) left out"] += 1
-                return
-            if word[0] == "*" or (word == "0" and not tag.startswith(("NUM", "CD"))):
-                self.left_out["empty element(s) left out"] += 1
-                return
-        elif word[0] == "*" or word == "0" or tag in MARKS:
-            count, first = self.odd.get(tag, (0, f"({tag} {word})"))
-            self.odd[tag] = (count + 1, first)
+        if self._marks or tag in self.style.marks:
+            self.left_out["id(s), code(s) and comment(s) left out"] += 1
+            return
+        empty = word[0] == "*" or word == "0"
+        if empty and self.style.marked and not (word == "0" and tag.startswith(("NUM", "CD"))):
+            self.left_out["empty element(s) left out"] += 1
+            return
+        if tag in MARKS or (empty and not self.style.marked):
+            self._note_odd(tag, f"({tag} {word})")
         self._parsed.words.append(word if self.style.spelled else unescape(word))
         self._parsed.tags.append(self.style.tag(unescape_tag(tag)))
+
+    def _note_odd(self, tag: str, leaf: str) -> None:
+        count, first, line = self.odd.get(tag, (0, leaf, self.line))
+        self.odd[tag] = (count + 1, first, line)
 
     def close(self) -> None:
         """Read a closing bracket."""
         if not self._open:
             raise BracketError("there is one closing bracket too many")
         label, start, place = self._open.pop()
+        self._marks -= label in self.style.marks
         words, _, constituents = self._parsed
         # A root may be below another, such as ROOT below no label.
         path = [label, *(above for above, _, _ in self._open)]
@@ -238,18 +259,20 @@ class TreeBuilder:
         if not (self.style.merge_same and constituents[place : place + 1] == [span]):
             constituents.insert(place, span)
 
-    def count_into(self, repairs: Counter[str]) -> None:
+    def count_into(self, repairs: Counter[str], name: str) -> None:
         """Count what was left out, and leaves that do not look like words, such as (ID 2).
 
-        A leaf such as * or 0 is not like a word if its tag is the label of a phrase.
+        A leaf such as * or 0 is not like a word if its tag is the label of a phrase. `name` is that
+        of the file.
         """
         repairs.update(self.left_out)
         phrases = set(map(bare, self.phrases)) if self.odd else set()
         odd = [value for tag, value in self.odd.items() if tag in MARKS or bare(tag) in phrases]
         if odd:
             known = (what for what in repairs if what.startswith(NOT_WORDS))
-            what = f"{NOT_WORDS}, such as {odd[0][1]} (`spacy-psa convert psd` leaves them out)"
-            repairs[next(known, what)] += sum(count for count, _ in odd)
+            _, first, line = odd[0]
+            what = f"{NOT_WORDS}, such as {first} in {name}:{line} (`convert psd` leaves them out)"
+            repairs[next(known, what)] += sum(count for count, *_ in odd)
 
     def finish(self) -> Parsed:
         """Return the tree that is complete now; the next tree may begin."""
@@ -257,6 +280,21 @@ class TreeBuilder:
             raise BracketError(f"{len(self._open)} bracket(s) are not closed")
         done, self._parsed = self._parsed, Parsed([], [], [])
         return done
+
+
+def _numbered(words: list[str]) -> tuple[list[int], list[str]]:
+    """Return the numbers and the words of a tree in discontinuous brackets, (NP (NNP 0=Ada)).
+
+    Both are empty unless all words of the tree are numbered.
+    """
+    order: list[int] = []
+    plain: list[str] = []
+    for word in words:
+        if not (match := _NUMBERED.fullmatch(word)):
+            return [], []
+        order.append(int(match[1]))
+        plain.append(match[2])
+    return (order, plain) if sorted(order) == list(range(len(words))) else ([], [])
 
 
 class _Tokens:
@@ -317,15 +355,16 @@ def read_trees(
     """Yield each tree with the number of the line where it begins, as a stream.
 
     Comments and anything before a tree on its first line, such as its number, are left out and
-    counted in `repairs`. Trees without words are also left out and counted, unless `keep_empty` is
-    set, see `TreeBuilder`. With `one_a_line`, each line must be one tree; otherwise a tree may have
-    several. `name` is the name of the file, for errors.
+    counted in `repairs`. So are trees without words, unless `keep_empty` is set, see `TreeBuilder`,
+    and discontinuous ones, whose words are numbered in another order. With `one_a_line`, each line
+    must be one tree; otherwise a tree may have several. `name` is the name of the file, for errors.
     """
     builder = TreeBuilder(style, keep_empty)
     tokens = _Tokens(builder)
     begin, number, empty, text = 0, 1, True, ""
     try:
         for number, text in lines:
+            builder.line = number
             text = text if tokens.inside() else _without_prefix(text, repairs)
             for token in TOKENS.findall(text):
                 if not tokens.inside():
@@ -336,8 +375,11 @@ def read_trees(
                 if not tokens.inside():
                     parsed = builder.finish()
                     empty = False
-                    if parsed.words or keep_empty:
-                        yield begin, parsed
+                    order, words = _numbered([] if keep_empty else parsed.words)
+                    if order != sorted(order):
+                        repairs[DISCONTINUOUS] += 1
+                    elif parsed.words or keep_empty:
+                        yield begin, parsed._replace(words=words) if words else parsed
                     else:
                         repairs["tree(s) without words left out"] += 1
             if one_a_line and tokens.inside():
@@ -353,6 +395,6 @@ def read_trees(
         hint = ": write -LRB- and -RRB- for brackets that are words" if escaped else ""
         since = "" if begin == number else f", in the tree of line {begin}"
         raise InputError(f"{name}:{number}: {error}{since}; correct the line{hint}") from error
-    builder.count_into(repairs)
+    builder.count_into(repairs, name)
     if empty:
         raise InputError(f"{name}:1: no trees in the file; check that it is complete")

@@ -178,8 +178,8 @@ def _style(
 ) -> TreeStyle:
     if separators and labels != "bare":
         raise InputError("--separators ends the categories of bare labels: add --labels bare")
-    merge = not x_over_x
-    return replace(style, labels=labels, merge_same=merge, separators=separators, lemmas=lemmas)
+    merge, ends = not x_over_x, separators or style.separators
+    return replace(style, labels=labels, merge_same=merge, separators=ends, lemmas=lemmas)
 
 
 def _brackets(

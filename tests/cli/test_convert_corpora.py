@@ -19,6 +19,7 @@ INPUTS = {
     "brackets": "(TOP (S (NP (NNP Rome)) (VP (VBD fell)) (. .)))\n",
     "spmrl": "(VROOT (S (NP-SB (NE##case=nom## Rom)) (VVFIN##_## fiel)))\n",
     "ctb": "<S ID=1>\n( (IP (NP-SBJ (NR 罗马)) (VP (VV 来)) (PU 。)) )\n</S>\n",
+    "psd": "( (IP-MAT (NP-SBJ-1;x (PRO he)) (VBD fell)) (ID 1.X,.1))\n",
     "export": (
         "#BOS 1 0 0 0\nRom\tNE\t--\tSB\t500\nfiel\tVVFIN\t--\tHD\t500\n#500\tS\t--\t--\t0\n#EOS 1\n"
     ),
@@ -70,8 +71,9 @@ def test_counts_are_told_and_nothing_is_warned_of(write, tmp_path, command, told
 
 WRONG = [(command, other) for command in INPUTS for other in INPUTS if command != other]
 # Some read as others: a tree a line is also what .mrg files hold, and most have no mark-up.
-ALIKE = {"ptb": ["brackets", "spmrl"], "brackets": ["spmrl"], "spmrl": ["ptb", "brackets"],
-         "ctb": ["ptb", "brackets", "spmrl"]}  # fmt: skip
+ALIKE = {"ptb": ["brackets", "spmrl", "psd"], "brackets": ["spmrl", "psd"],
+         "spmrl": ["ptb", "brackets", "psd"], "ctb": ["ptb", "brackets", "spmrl", "psd"],
+         "psd": ["ptb", "brackets", "spmrl"]}  # fmt: skip
 WRONG = [(command, other) for command, other in WRONG if other not in ALIKE.get(command, [])]
 
 
@@ -132,6 +134,8 @@ def test_options_that_do_not_fit_are_errors(write, tmp_path, arguments, reason):
         ("ptb", ["--labels", "functions"], ["S", "NP-SBJ", "VP"]),
         ("spmrl", ["--labels", "whole"], ["S", "NP-SB"]),
         ("ctb", ["--labels", "functions"], ["IP", "NP-SBJ", "VP"]),
+        ("psd", [], ["IP", "NP"]),
+        ("psd", ["--labels", "whole"], ["IP-MAT", "NP-SBJ-1;x"]),
     ],
 )
 def test_functions_of_labels_are_kept_if_asked_for(write, tmp_path, command, options, labels):

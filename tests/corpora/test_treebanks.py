@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from spacy_psa.corpora.bracketing import (
+    DISCONTINUOUS,
     NOT_WORDS,
     PENN,
     PSD,
@@ -46,6 +47,17 @@ CHINESE = """<DOC>
 </BODY>
 </DOC>
 """
+SWITCHBOARD = """*x*x*x*x*x*x*x*x*
+*x*  made up  *x*
+*x*x*x*x*x*x*x*x*
+
+( (CODE (SYM SpeakerA1) (. .) ))
+( (S (CC And)
+    (EDITED (RM (-DFL- \\[) ) (NP-SBJ-UNF (PRP I) ) (, ,) (IP (-DFL- \\+) ))
+    (NP-SBJ-1 (PRP we) ) (RS (-DFL- \\]) )
+    (VP (VBP want) (S (NP-SBJ (-NONE- *-1) ) (VP (TO to) (VP (VB go) ))))
+    (. .) (-DFL- E_S) ))
+"""
 ENGLISH = "( (S (NP-SBJ-1 (NP (DT the) (NN end)) (SBAR (-NONE- *ICH*))) (VP=2 (VBD came))))\n"
 
 
@@ -57,6 +69,36 @@ def tree(doc) -> str:
 def test_spmrl_features_functions_and_vroot_are_left_out(write, vocab):
     (doc,) = read_docs("spmrl", write(GERMAN, "train.ptb"), vocab)
     assert tree(doc) == "(TOP (S (NP (ART Das) (NN Haus)) (VVFIN steht)) ($. .))"
+
+
+def test_empty_elements_of_spmrl_may_have_features(write, vocab):
+    text = "7\t(S (NP-OB (-NONE-##_## *T*)) (NN##_## a))\n"
+    (doc,) = read_docs("spmrl", write(text, "train.ptb"), vocab)
+    assert tree(doc) == "(S (NN a))"
+
+
+def test_speakers_and_marks_of_switchboard_are_left_out_and_counted(write, vocab):
+    repairs = Counter()
+    (doc,) = read_docs("ptb", write(SWITCHBOARD, "sw2005.mrg"), vocab, repairs)
+    assert tree(doc) == (
+        "(S (CC And) (EDITED (NP (PRP I)) (, ,)) (NP (PRP we)) "
+        "(VP (VBP want) (S (VP (TO to) (VP (VB go))))) (. .))"
+    )
+    assert repairs == {
+        "comment line(s) left out": 3,
+        "id(s), code(s) and comment(s) left out": 6,
+        "tree(s) without words left out": 1,
+    }
+
+
+def test_discontinuous_brackets_are_read_where_they_are_continuous(write, vocab):
+    trees = "(S (NP (PRP 0=he)) (VP (VB 1=is)))\n(S (VP (VB 0=is) (JJ 2=in)) (NP (PRP 1=he)))\n"
+    repairs = Counter()
+    (doc,) = read_docs("brackets", write(trees + "\n", "a.discbracket"), vocab, repairs)
+    assert tree(doc) == "(S (NP (PRP he)) (VP (VB is)))"
+    assert repairs == {DISCONTINUOUS: 1}
+    (doc,) = read_docs("brackets", write("(S (NN 0=a) (NN b))", "b.txt"), vocab)
+    assert doc.text == "0=a b "
 
 
 def test_spmrl_functions_are_kept_if_asked_for(write, vocab):
@@ -197,7 +239,7 @@ JAPANESE = "( (IP-MAT (PP (NP (PRO 私)) (P は)) (NP;*SBJ* *) (CONJ *) (VB 行�
 
 def test_marks_and_empty_elements_of_parsed_corpora_are_left_out_and_counted(write, vocab):
     repairs = Counter()
-    style = replace(PSD, lemmas=True, separators=";")
+    style = replace(PSD, lemmas=True)
     (doc,) = read_docs("psd", write(ICELANDIC, "a.psd"), vocab, repairs, style=style)
     assert doc.text == "ásýnt 0 fyrir-mynd . "
     assert [token.lemma_ for token in doc] == ["á", "sýna", "0", "fyrir-mynd", "."]
@@ -218,9 +260,10 @@ def test_marks_and_empty_elements_of_parsed_corpora_are_left_out_and_counted(wri
 )
 def test_leaves_that_do_not_look_like_words_are_counted(write, vocab, text, count, first):
     repairs = Counter()
-    list(read_docs("brackets", write(text, "x.psd"), vocab, repairs))
+    path = write("\n" + text, "x.psd")
+    list(read_docs("brackets", path, vocab, repairs))
     ((what, number),) = repairs.items()
-    assert what.startswith(f"{NOT_WORDS}, such as {first}")
+    assert what.startswith(f"{NOT_WORDS}, such as {first}") and f" in {path}:2 (" in what
     assert number == count
 
 

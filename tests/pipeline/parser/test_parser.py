@@ -107,7 +107,7 @@ def test_not_initialized():
 # Learning
 
 
-@pytest.mark.parametrize(("loss", "encoder"), itertools.product(LOSSES, ENCODERS))
+@pytest.mark.parametrize(("loss", "encoder"), [*itertools.product(LOSSES, ENCODERS)])
 def test_trees_are_learnt_by_heart(loss, encoder):
     nlp = make_parser(chart_model(encoder), loss=loss)
     history = train_parser(nlp, 90, rate=0.02)
