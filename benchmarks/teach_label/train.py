@@ -117,15 +117,18 @@ class Gold:
     """Stands for a teacher: it is sure of the annotation with the old labels."""
 
     def __init__(self, pipe: Any, labels: int, references: dict[str, list[Any]]):
-        self.pipe: Any = SimpleNamespace(tags=pipe.tags[: 1 + 4 * labels])
+        self.pipe: Any = SimpleNamespace(tags=pipe.tags[: 1 + 4 * labels], _given=self.given)
         self.scheme, self.references = pipe.scheme, references
 
-    def distribution(self, docs: list[Doc]) -> LinearChain:
-        lengths = torch.tensor([len(doc) for doc in docs])
-        scores = torch.full((len(docs), int(lengths.max()), len(self.pipe.tags)), -torch.inf)
-        for row, doc in enumerate(docs):
-            tags = self.scheme.encode(len(doc), self.references[doc.text])
-            scores[row, torch.arange(len(doc)), torch.from_numpy(tags)] = 0.0
+    def potentials(self, docs: list[Doc]) -> list[list[Any]]:
+        """The tags of each doc, from which `given` makes the distributions."""
+        return [[self.scheme.encode(len(doc), self.references[doc.text])] for doc in docs]
+
+    def given(self, tags: list[Any], _: object) -> LinearChain:
+        lengths = torch.tensor([len(each) for each in tags])
+        scores = torch.full((len(tags), int(lengths.max()), len(self.pipe.tags)), -torch.inf)
+        for row, each in enumerate(tags):
+            scores[row, torch.arange(len(each)), torch.from_numpy(each)] = 0.0
         return LinearChain.from_emissions(scores, lengths)
 
 
