@@ -1,8 +1,10 @@
-"""Pack corpora for a machine with a GPU that cannot reach a registry and receives little data.
+"""Pack folders for a machine with a GPU that cannot reach a registry and receives little data.
 
-The archive OUT.tar.xz has the folders of the corpora, as the project's `convert` makes them. To
-make it small, `.spacy` files are decompressed first, vectors that several corpora share are stored
-once, and their numbers are stored as integers. `benchmarks.gpu.start` restores the same files.
+The archive OUT.tar.xz has the folders of corpora, as the project's `convert` makes them, and of
+pretrained encoders. To make it small, `.spacy` files are decompressed first, vectors that several
+corpora share are stored once, and their numbers are stored as integers. `benchmarks.gpu.start`
+restores the same files, except that the weights of an encoder are rounded to bfloat16. With --part,
+the archive is split into OUT.tar.xz.0, OUT.tar.xz.1 and so on.
 """
 
 import io
@@ -13,12 +15,17 @@ import zlib
 from collections.abc import Callable
 from hashlib import md5
 from itertools import chain
+from math import prod
 from pathlib import Path, PurePosixPath
 
 import numpy as np
+import safetensors.torch
+import torch
+from torch import Tensor
 
 from benchmarks.script import script_parser
 from spacy_psa.corpora.atomic import atomic_path
+from spacy_psa.errors import InputError
 
 DIGITS = 5
 """The decimal digits of the numbers in files of vectors, as in GloVe."""
@@ -39,7 +46,32 @@ def store(path: Path) -> tuple[str, bytes]:
         stored = np.array(numbers.shape, dtype=np.int32).tobytes() + _by_byte(whole)
         if _vectors(stored) == data:
             return "vectors", stored
+    if path.suffix == ".safetensors":
+        return "weights", _rounded(safetensors.torch.load(data))
     return "bytes", data
+
+
+def _rounded(weights: dict[str, Tensor]) -> bytes:
+    """Store weights in bfloat16: first the upper byte of all numbers, then the lower byte."""
+    floats = {name: weight for name, weight in weights.items() if weight.is_floating_point()}
+    others = {name: weight for name, weight in weights.items() if name not in floats}
+    half = torch.cat([floats[name].flatten().bfloat16() for name in sorted(floats)])
+    upper, lower = (part.contiguous() for part in half.view(torch.uint8).view(-1, 2).T.flip(0))
+    shapes = {name: json.dumps(list(weight.shape)) for name, weight in floats.items()}
+    return safetensors.torch.save({**others, "upper": upper, "lower": lower}, metadata=shapes)
+
+
+def _weights(stored: bytes) -> bytes:
+    """Make the file of an encoder's weights again, in float32."""
+    size = int.from_bytes(stored[:8], "little")
+    shapes = json.loads(stored[8 : 8 + size])["__metadata__"]
+    weights = safetensors.torch.load(stored)
+    planes = torch.stack([weights.pop("lower"), weights.pop("upper")], 1)
+    numbers = planes.contiguous().view(torch.bfloat16).flatten().float()
+    for name, shape in sorted((name, json.loads(shape)) for name, shape in shapes.items()):
+        weights[name], numbers = numbers[: prod(shape)].reshape(shape), numbers[prod(shape) :]
+    weights = {name: weight.clone() for name, weight in weights.items()}
+    return safetensors.torch.save(weights, metadata={"format": "pt"})
 
 
 def _by_byte(numbers: np.ndarray) -> bytes:
@@ -60,20 +92,21 @@ def _vectors(stored: bytes) -> bytes:
 READ: dict[str, Callable[[bytes], bytes]] = {
     "unpacked": zlib.compress,
     "vectors": _vectors,
+    "weights": _weights,
     "bytes": bytes,
 }
 """From the stored bytes to those of the file."""
 
 
-def pack(corpora: list[Path], out: Path) -> None:
-    """Pack the folders of some corpora, which are below the current folder, into an archive."""
+def pack(folders: list[Path], out: Path) -> None:
+    """Pack some folders, which are below the current folder, into an archive."""
     names: dict[str, tuple[str, str]] = {}
     with (
         atomic_path(out) as temporary,
         lzma.open(temporary, "wb", filters=FILTERS) as file,
         tarfile.open(fileobj=file, mode="w") as tar,
     ):
-        for path in chain.from_iterable(sorted(corpus.rglob("*")) for corpus in corpora):
+        for path in chain.from_iterable(sorted(folder.rglob("*")) for folder in folders):
             if path.is_dir():
                 continue
             kind, data = store(path)
@@ -90,9 +123,33 @@ def _add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
     tar.addfile(member, io.BytesIO(data))
 
 
+def split(archive: Path, size: int) -> list[Path]:
+    """Replace an archive by parts of at most `size` bytes."""
+    data = archive.read_bytes()
+    parts = []
+    for start in range(0, len(data), size):
+        parts.append(archive.with_name(f"{archive.name}.{len(parts)}"))
+        parts[-1].write_bytes(data[start : start + size])
+    archive.unlink()
+    return parts
+
+
+def joined(archive: Path) -> io.BytesIO:
+    """Read an archive that is whole or in parts.
+
+    Raises:
+        InputError: if there is neither.
+    """
+    numbered = archive.parent.glob(f"{archive.name}.*")
+    parts = sorted(numbered, key=lambda part: int(part.suffix[1:]))
+    if not parts and not archive.exists():
+        raise InputError(f"{archive}: there is neither this file nor a part of it")
+    return io.BytesIO(b"".join(part.read_bytes() for part in parts or [archive]))
+
+
 def unpack(archive: Path, folder: Path) -> None:
-    """Write the files of an archive of `pack` to a folder."""
-    with tarfile.open(archive, "r:xz") as tar:
+    """Write the files of an archive of `pack`, whole or in parts, to a folder."""
+    with tarfile.open(fileobj=joined(archive), mode="r:xz") as tar:
         stored = {member.name: tar.extractfile(member).read() for member in tar}  # type: ignore[union-attr]
     for name, (kind, content) in json.loads(stored[CONTENT]).items():
         path = folder / name
@@ -102,10 +159,12 @@ def unpack(archive: Path, folder: Path) -> None:
 
 def main() -> None:
     options = script_parser(globals(), "OUT.tar.xz")
-    options.add_argument("corpora", type=Path, nargs="+", metavar="CORPUS")
+    options.add_argument("folders", type=Path, nargs="+", metavar="FOLDER")
+    options.add_argument("--part", type=int, metavar="MIB", help="size of a part (one archive)")
     given = options.parse_args()
-    pack(given.corpora, given.out)
-    print(f"{given.out}: {given.out.stat().st_size / 2**20:.1f} MiB")
+    pack(given.folders, given.out)
+    for path in split(given.out, given.part << 20) if given.part else [given.out]:
+        print(f"{path}: {path.stat().st_size / 2**20:.1f} MiB")
 
 
 if __name__ == "__main__":

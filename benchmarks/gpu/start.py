@@ -1,9 +1,9 @@
 """Prepare a machine with a GPU that cannot reach a registry, and run the jobs there.
 
 Run it in the root of the repository, with a Python that has torch, CuPy, numba and NumPy. SITE is
-the archive of `benchmarks.gpu.site` and CORPORA that of `benchmarks.gpu.pack`. Both are unpacked
-once. You do not have to install this package: the script writes its entry points next to the other
-packages.
+the archive of `benchmarks.gpu.site`. ARCHIVES are those of `benchmarks.gpu.pack`, whole or in
+parts. Each is unpacked once. You do not have to install this package: the script writes its entry
+points next to the other packages.
 """
 
 import argparse
@@ -40,12 +40,16 @@ def unpack_site(archive: Path, site: Path) -> None:
     (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
 
 
-def start(site: Path, corpora: Path, words: list[str]) -> int:
+def start(site: Path, archives: list[Path], words: list[str]) -> int:
     """Prepare the machine, run `benchmarks.gpu.run` with `words`, and return its exit status."""
     if not SITE.exists():
-        unpack(corpora, Path())
         with atomic_folder(SITE) as temporary:
             unpack_site(site, temporary)
+    for archive in archives:
+        done = SITE / f"{archive.name}.unpacked"
+        if not done.exists():
+            unpack(archive, Path())
+            done.touch()
     if shutil.which("nvidia-cuda-mps-control"):  # kernels of several processes at the same time
         subprocess.run(["nvidia-cuda-mps-control", "-d"], check=False)
     path = os.pathsep.join([str(SITE.resolve()), str(ROOT), os.environ.get("PYTHONPATH", "")])
@@ -54,10 +58,19 @@ def start(site: Path, corpora: Path, words: list[str]) -> int:
 
 
 def main() -> None:
-    options = script_parser(globals(), "SITE.tar.xz", "CORPORA.tar.xz")
-    options.add_argument("words", nargs=argparse.REMAINDER, metavar="...", help="as for gpu.run")
+    options = script_parser(globals(), "SITE.tar.xz")
+    options.add_argument(
+        "words",
+        nargs=argparse.REMAINDER,
+        metavar="ARCHIVES JOBS.toml ...",
+        help="then as for gpu.run",
+    )
     given = options.parse_args()
-    sys.exit(start(given.site, given.corpora, given.words))
+    jobs = next(
+        (i for i, word in enumerate(given.words) if word.endswith(".toml")), len(given.words)
+    )
+    archives = [Path(word) for word in given.words[:jobs]]
+    sys.exit(start(given.site, archives, given.words[jobs:]))
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ others run.
 The evaluations `EVALUATIONS` on development data choose the weights; the last one is at the end.
 Test data is scored once. OUT gets `model-best` and `timed.json`: `run`, `seed`, `config` with the
 number of steps, `evaluations` [{`step`, `score`, `seconds`}], `best`, the chosen step, `dev` and
-`test`, the score as a fraction of 1, `words` and `steps` per second, `seconds`, and the `source` of
-the figures.
+`test`, the score as a fraction of 1, `tests`, the scores of all `test*.spacy` in its folder,
+`words` and `steps` per second, `seconds`, and the `source` of the figures.
 """
 
 import itertools
@@ -150,6 +150,10 @@ def train(
     top = max(evaluations, key=lambda row: (row["score"], -row["step"]))
     weights = settings["score_weights"]
     metric = max(weights, key=lambda name: weights[name] or 0.0)
+    others = {path.stem: path for path in sorted(test.parent.glob("test*.spacy"))} | {
+        test.stem: test
+    }
+    scores = {name: nlp.evaluate(read_examples(nlp, path))[metric] for name, path in others.items()}
     return {
         "evaluations": evaluations,
         "best": top["step"],
@@ -160,7 +164,8 @@ def train(
         "seconds": evaluations[-1]["seconds"],
         "metric": metric,
         "dev": top["score"],
-        "test": nlp.evaluate(read_examples(nlp, test))[metric],
+        "test": scores[test.stem],
+        "tests": scores,
     }
 
 

@@ -5,12 +5,15 @@ import json
 import os
 import tarfile
 import time
+from pathlib import Path
 
 import pytest
+import safetensors.torch
 import spacy
+import torch
 from thinc.api import Config
 
-from benchmarks.gpu import keep, parts, speed, timed
+from benchmarks.gpu import keep, pack, parts, speed, timed
 from benchmarks.gpu.run import Runner, main, read_jobs
 from benchmarks.record import FOLDER, read_record
 from spacy_psa.corpora.docbin import write_docbin
@@ -88,7 +91,7 @@ def test_the_plans_of_the_long_jobs_can_be_read(name):
 def test_the_jobs_name_each_run_and_seed_of_their_plan_once():
     plan = read_plan(FOLDER / "gpu" / "timed.toml")
     asked = []
-    for name in ("jobs", "ontonotes", "tener_and_parser"):
+    for name in ("jobs", "ontonotes", "tener_and_parser", "pretrained", "pretrained_tasks"):
         jobs = read_jobs(FOLDER / "gpu" / f"{name}.toml")
         timed = [job.command.split() for job in jobs if ".timed " in job.command]
         assert all(f"--beside {len(timed)}" in " ".join(words) for words in timed)
@@ -220,6 +223,26 @@ def test_the_jobs_of_speed3_can_be_started(job, tmp_path, monkeypatch):
         script.main()
     assert (os.environ["SPACY_PSA_TRITON"] == "0") == ("--without-triton" in words)
     assert (os.environ["CUDA_LAUNCH_BLOCKING"] == "1") == ("--blocking" in words)
+
+
+def test_encoders_travel_in_parts(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder, out = Path("encoders", "small"), Path("encoder.tar.xz")
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text("{}")
+    weights = {"b": torch.randn(3, 5), "a": torch.randn(2), "ids": torch.arange(4)}
+    safetensors.torch.save_file(weights, folder / "model.safetensors")
+    pack.pack([folder], out)
+    assert len(pack.split(out, 200)) > 1 and not out.exists()
+    pack.unpack(out, tmp_path / "there")
+    there = tmp_path / "there" / folder
+    assert (there / "config.json").read_text() == "{}"
+    read = safetensors.torch.load_file(there / "model.safetensors")
+    for key, weight in weights.items():
+        rounded = weight.bfloat16().float() if weight.is_floating_point() else weight
+        assert torch.equal(read[key], rounded) and read[key].dtype == weight.dtype
+    with pytest.raises(InputError, match="neither this file nor a part"):
+        pack.joined(Path("other.tar.xz"))
 
 
 def test_it_has_a_command_line(monkeypatch, tmp_path):
