@@ -59,8 +59,12 @@ def probability_better(ours: Table, theirs: Table, resamples: int = RESAMPLES) -
         scores = f1(resampled_sums(table, resamples))  # the same seed draws the same sentences
         drawn = generator.integers(scores.shape[1], size=scores.shape)
         means.append(numpy.take_along_axis(scores, drawn, 1).mean(1))
-    gaps = (means[0] - means[1]).round(12)
-    return float((numpy.sign(gaps).mean() + 1) / 2)
+    return share_above(*means)
+
+
+def share_above(ours: NDArray[numpy.float64], theirs: NDArray[numpy.float64]) -> float:
+    """Return the share of draws in which ours is above theirs; ties count half."""
+    return float((numpy.sign((ours - theirs).round(12)).mean() + 1) / 2)
 
 
 def sentence_p_value(ours: Table, theirs: Table, resamples: int = RESAMPLES) -> float:
@@ -114,12 +118,20 @@ def resampled_sums(table: Table, resamples: int = RESAMPLES) -> NDArray[numpy.fl
 
     Each draw is of the same sentences for all along the first axis of `table`.
     """
-    sentences = table.shape[1]
-    generator, sums = numpy.random.default_rng(0), []
-    for size in _blocks(resamples, sentences):
-        drawn = generator.multinomial(sentences, numpy.full(sentences, 1 / sentences), size)
-        sums.append(numpy.einsum("rn,snk->rsk", drawn, table, optimize=True))
-    return numpy.concatenate(sums)
+    drawn = draws(table.shape[1], resamples)
+    return numpy.concatenate(
+        [numpy.einsum("rn,snk->rsk", each, table, optimize=True) for each in drawn]
+    )
+
+
+def draws(units: int, resamples: int = RESAMPLES) -> Iterator[NDArray[numpy.int64]]:
+    """Draw sentences or documents with replacement; the same draws for the same arguments.
+
+    Yields blocks (B, units) of draws: how often each unit is drawn.
+    """
+    generator = numpy.random.default_rng(0)
+    for size in _blocks(resamples, units):
+        yield generator.multinomial(units, numpy.full(units, 1 / units), size)
 
 
 def interval(values: NDArray[numpy.float64]) -> tuple[float, float]:
