@@ -134,7 +134,7 @@ def teach_label(
     ] = None,
     pipe: Pipe = None,
     updates: Annotated[
-        int, typer.Option(min=0, help="Updates; 0 for ten passes over EXAMPLES, and at least 300.")
+        int, typer.Option(min=0, help="Updates; 0 for ten passes over EXAMPLES, and at least 900.")
     ] = 0,
     seed: Annotated[int, typer.Option(help="Seed of the order and the dropout.")] = 0,
     gpu_id: TrainingGpu = -1,

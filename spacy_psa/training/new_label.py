@@ -30,7 +30,7 @@ from spacy_psa.structs.cross_entropy import coarse_cross_entropy
 
 EXAMPLE_WORDS, TEXT_WORDS = 250, 500
 """The words of the examples and of the other texts in a batch."""
-PASSES, LEAST = 10, 300
+PASSES, LEAST = 10, 900
 """The passes over the examples, and the least number of updates."""
 RATES = 5000
 """The first learning rates of a schedule, of which the highest is used."""
@@ -78,7 +78,7 @@ def teach_label(
         examples: a file in a format of `init corpus`, in which the new label is annotated.
         texts: text without annotation, a .txt or .spacy file; None for only the examples.
         pipe: the name of the component; None if there is only one.
-        updates: the number of updates; 0 for ten passes over the examples, and at least 300.
+        updates: the number of updates; 0 for ten passes over the examples, and at least 900.
 
     Raises:
         InputError: if the label is not new, the examples do not have it or have unknown labels,
