@@ -18,16 +18,17 @@ from spacy.vocab import Vocab
 
 from spacy_psa.corpora import tag_schemes
 from spacy_psa.corpora.lines import NO_WORD, read_lines
-from spacy_psa.corpora.marked_text import NESTED
+from spacy_psa.corpora.marked_text import KEPT, NESTED, Misfits, marked_spans
 from spacy_psa.corpora.readers import make_doc
 from spacy_psa.errors import InputError
 
 COLUMNS = 10
-BROKEN = "discontinuous entities, left out"
-ACROSS = "entities over a sentence bound, left out"
+BROKEN = "is discontinuous"
+ACROSS = "goes over a sentence bound"
 BLANKED = "sentence(s) whose words are blanked out, left out"
 EMPTY = "empty node(s), left out"
-UNWRITTEN = "entities without a word, of empty nodes, left out"
+UNWRITTEN = "has an empty node instead of a word"
+INSIDE = "is inside another, in a sentence with an entity that is left out"
 _ENTITY = re.compile(r"(?:^|\|)Entity=([^|]*)")
 _BRACKET = re.compile(r"(\()?([^()]+)(\))?")
 _OF_PARTS = re.compile(r"\[\d+/\d+\]$")
@@ -80,18 +81,38 @@ class Sentence:
 
 
 def read_docs(
-    path: Path, vocab: Vocab, repairs: Counter[str] | None = None, faults: list[str] | None = None
+    path: Path,
+    vocab: Vocab,
+    repairs: Counter[str] | None = None,
+    faults: list[str] | None = None,
+    misfits: Misfits | None = None,
 ) -> Iterator[Doc]:
     """Yield one `Doc` for each sentence of a plain or .gz file, see `sentence_doc`.
 
-    `repairs` counts repairs and what is left out. For `faults`, see `read_sentences`.
+    `repairs` counts repairs and what is left out. For `faults` and `misfits`, see `read_sentences`.
     """
     counts: Counter[str] = Counter() if repairs is None else repairs
-    for sentence in read_sentences(str(path), read_lines(path, counts), counts, faults):
+    for sentence in read_sentences(str(path), read_lines(path, counts), counts, faults, misfits):
         if sentence.is_blanked:
             counts[BLANKED] += 1
-        else:
-            yield sentence_doc(vocab, sentence)
+            continue
+        doc = sentence_doc(vocab, sentence)
+        if misfits is not None:
+            kept = {(span.start, span.end, span.label_) for span in marked_spans(doc)}
+            for entity in sentence.entities or ():
+                if entity in kept:
+                    misfits.count(entity[2], KEPT)
+                else:
+                    _leave_out(misfits, str(path), sentence, INSIDE, *entity)
+        yield doc
+
+
+def _leave_out(
+    misfits: Misfits, name: str, sentence: Sentence, kind: str, start: int, end: int, label: str
+) -> None:
+    text = " ".join(sentence.words[start:end])
+    misfits.add(f"{name}:{sentence.line}", kind, f"{text!r} ({label})", "")
+    misfits.count(label, kind)
 
 
 def has_entities(path: Path) -> bool:
@@ -125,15 +146,16 @@ def read_sentences(
     lines: Iterable[tuple[int, str]],
     repairs: Counter[str],
     faults: list[str] | None = None,
+    misfits: Misfits | None = None,
 ) -> Iterator[Sentence]:
     """Yield the sentences of a file, as a stream; a file without sentences is an error.
 
     Words are the syntactic ones ("du" of French is "de" and "le"). `repairs` counts empty nodes,
     which are left out, and entities that are left out, as they are discontinuous, go over the end
-    of a sentence or have no words but empty nodes. `faults` gets the errors of lines, and their
-    sentences are left out.
+    of a sentence or have no words but empty nodes; if `misfits` is set, it has these entities
+    instead. `faults` gets the errors of lines, and their sentences are left out.
     """
-    reader = _Reader(name, repairs)
+    reader = _Reader(name, repairs, misfits)
     empty, whole = True, True
     for number, text in chain(lines, [(0, "")]):
         try:
@@ -162,8 +184,8 @@ def read_sentences(
 class _Reader:
     """Reads one file, line by line."""
 
-    def __init__(self, name: str, repairs: Counter[str]) -> None:
-        self.repairs = repairs
+    def __init__(self, name: str, repairs: Counter[str], misfits: Misfits | None) -> None:
+        self.name, self.repairs, self.misfits = name, repairs, misfits
         self.document: str | None = None
         self.sentence: Sentence | None = None
         self.label: int | None = None
@@ -234,12 +256,19 @@ class _Reader:
     def close(self, sentence: Sentence, name: str, start: int, label: str) -> None:
         end = len(sentence.words)
         if _OF_PARTS.search(name):
-            self.repairs[BROKEN] += "[1/" in name
+            if "[1/" in name:
+                self.leave_out(sentence, BROKEN, start, label)
             sentence.unclear.update(range(start, end))
         elif start == end:
-            self.repairs[UNWRITTEN] += 1
+            self.leave_out(sentence, UNWRITTEN, start, label)
         elif sentence.entities is not None:
             sentence.entities.append((start, end, label))
+
+    def leave_out(self, sentence: Sentence, kind: str, start: int, label: str) -> None:
+        if self.misfits is None:
+            self.repairs[f"mark(s) left out: {kind}"] += 1
+        else:
+            _leave_out(self.misfits, self.name, sentence, kind, start, len(sentence.words), label)
 
     def forget(self) -> None:
         """Forget the sentence that is being read."""
@@ -250,8 +279,8 @@ class _Reader:
         sentence, self.sentence = self.sentence, None
         self.whole_word = (0, True)
         if sentence is not None:
-            for name, start, _ in self.open:
-                self.repairs[ACROSS] += 1
+            for name, start, label in self.open:
+                self.leave_out(sentence, ACROSS, start, label)
                 self.across[name] += 1
                 sentence.unclear.update(range(start, len(sentence.words)))
             self.open.clear()

@@ -18,7 +18,7 @@ from spacy_psa.corpora.columns import Schemes, Sentence
 from spacy_psa.corpora.corpus_check import check_corpus
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
 from spacy_psa.corpora.lines import describe_repairs
-from spacy_psa.corpora.marked_text import MISSING, NESTED, Misfits, mark_doc, marked_spans
+from spacy_psa.corpora.marked_text import KEPT, MISSING, NESTED, Misfits, mark_doc, marked_spans
 from spacy_psa.corpora.own_files import NAMES, PARTS, OwnFile, own_files, recognise
 from spacy_psa.corpora.own_labels import OwnLabels
 from spacy_psa.corpora.split_parts import Source, split_off
@@ -327,10 +327,12 @@ def _docs(
 ) -> Iterator[Doc]:
     if file.reader is None:
         for number, doc in enumerate(read_docbin(file.path, nlp.vocab), start=1):
+            for span in marked_spans(doc):
+                corpus.misfits.count(span.label_, KEPT)
             yield corpus.take(f"{file.path}: document {number}", doc.text, doc, how.labels)
         return
     if file.reader is conllu:
-        docs = conllu.read_docs(file.path, nlp.vocab, repairs, corpus.faults)
+        docs = conllu.read_docs(file.path, nlp.vocab, repairs, corpus.faults, corpus.misfits)
         for number, doc in enumerate(docs, start=1):
             yield corpus.take(f"{file.path}: sentence {number}", doc.text, doc, how.labels)
         return

@@ -3,12 +3,22 @@
 import gzip
 import json
 import re
+from collections import Counter
 
 import pytest
+import spacy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from spacy.tokens import Doc, Span
 
+from spacy_psa.corpora.docbin import write_docbin
+from spacy_psa.corpora.marked_text import KEPT, MOVED
+from spacy_psa.corpora.own_corpus import Reading, read_own_corpus
 from tests.cli.test_init_corpus import COLUMNS, docs, record, run
 from tests.helpers.commands import assert_one_error
+from tests.helpers.corpora import conllu
 
+NLP = spacy.blank("en")
 WORDS = ["Ada", "Lovelace", "left", "Rome"]
 TEXT = " ".join(WORDS)
 POS = ["NNP", "NNP", "VBD", "NNP"]
@@ -25,35 +35,17 @@ def lines(*records):
 
 
 BIO = ["B-PER", "I-PER", "O", "B-LOC"]
-CONLLU = "".join(
-    f"{i}\t{word}\t_\tX\t{pos}\t_\t0\tdep\t_\t{misc}\n"
-    for i, (word, pos, misc) in enumerate(
-        zip(WORDS, POS, ["ner=B-PER", "ner=I-PER", "_", "ner=B-LOC"]), 1
-    )
-)
 WEBANNO = """#FORMAT=WebAnno TSV 3.2
 #T_SP=de.tudarmstadt.ukp.dkpro.core.api.lexmorph.type.pos.POS|PosValue
 #T_SP=de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity|identifier|value
 
 
 #Text=Ada Lovelace left Rome
-1-1\t0-3\tAda\tNNP\t*[1]\tPER[1]\t
-1-2\t4-12\tLovelace\tNNP\t*[1]\tPER[1]\t
-1-3\t13-17\tleft\tVBD\t_\t_\t
-1-4\t18-22\tRome\tNNP\t*\tLOC\t
 """
-NE = ["B-PER|B-x", "I-PER|O-_", "O", "B-LOC"]
-WEBANNO_1 = f"#id=1\n#text={TEXT}\n" + "".join(
-    f"{i}\t{word}\t_\t{pos}\t{ne.replace('-', '_', 1)}\t_\t0\troot\t_\t_\n"
-    for i, (word, pos, ne) in enumerate(zip(WORDS, POS, NE), 1)
-)
 WEBANNO_2 = f""" # a.POS | PosValue # a.NamedEntity | id | value # a.Dep | x | AttachTo=y
 #id=1
 #text={TEXT}
-""" + "".join(
-    f"1-{i}\t{word}\t{pos}\tO\t{ne}\t_\t_\t\n"
-    for i, (word, pos, ne) in enumerate(zip(WORDS, POS, NE), 1)
-)
+"""
 XMI = f"""<?xml version="1.0" encoding="UTF-8"?>
 <xmi:XMI xmlns:xmi="http://www.omg.org/XMI" xmlns:cas="http:///uima/cas.ecore"
  xmlns:ner="http:///de/tudarmstadt/ukp/dkpro/core/api/ner/type.ecore"
@@ -78,80 +70,143 @@ XMI = f"""<?xml version="1.0" encoding="UTF-8"?>
 <cas:Sofa xmi:id="1" sofaNum="1" sofaID="_InitialView" sofaString="{TEXT} 🙂 Rome"/>
 <cas:View sofa="1" members="10"/>
 </xmi:XMI>"""
-DATATURKS = {
-    "content": TEXT,
-    "annotation": [
-        {"label": [label], "points": [{"start": s, "end": e - 1, "text": TEXT[s:e]}]}
-        for s, e, label in SPANS
-    ],
-}
-KAGGLE = "Sentence #,Word,POS,Tag\n" + "".join(
-    f"{'Sentence: 1' * (i == 0)},{word},{pos},{tag}\n"
-    for i, (word, pos, tag) in enumerate(zip(WORDS, POS, BIO))
-)
-NUMBERED = {"tokens": WORDS, "ner_tags": [1, 2, 0, 3]}
-NAMES = ["O", "B-PER", "I-PER", "B-LOC"]
+NAMES = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
 INFO = {"features": {"ner_tags": {"feature": {"names": NAMES, "_type": "ClassLabel"}}}}
-VALUES = [{"start": s, "end": e, "text": TEXT[s:e], "labels": [label]} for s, e, label in SPANS]
+NUMBERED = {"tokens": WORDS, "ner_tags": [1, 2, 0, 3]}
+OFFSETS = [(0, 3), (4, 12), (13, 17), (18, 22)]
+
+
+def of_tokens(spans):
+    """Files of the kinds whose marks are over tokens, with one sentence that has these spans."""
+    tags, letters, labels = ["O"] * 4, ["O"] * 4, ["_"] * 4
+    for number, (start, end, label) in enumerate(spans, 1):
+        for i in range(start, end):
+            tags[i] = f"{'I' if i > start else 'B'}-{label}"
+            letter = (
+                "S" if end - start == 1 else "B" if i == start else "E" if i == end - 1 else "I"
+            )
+            letters[i], labels[i] = f"{letter}-{label}", f"{label}[{number}]"
+    rows = list(zip(WORDS, POS, tags, strict=True))
+    suffixes = ["-".join(reversed(tag.split("-"))) for tag in tags]
+    olds = [tag if tag == "O" else f"{tag}|{tag[0]}-x" for tag in tags]
+    nested = ["_"] * 4
+    for number, (start, end, label) in enumerate(spans, 1):
+        nested[end - 1] = f"Entity={number})"
+        nested[start] = f"Entity=({number}-{label}{')' * (end - start == 1)}"
+    lower = [tag if tag == "O" else tag[0].lower() + tag[1:] for tag in tags]
+    misc = [tag if tag == "O" else f"ner={tag}" for tag in tags]
+    return {
+        "columns": {"train.iob": columns(*tags)},
+        "columns between blanks": {"train.txt": columns(*tags, between=" ")},
+        "BIOES": {"train.conll": columns(*letters)},
+        "lower-case tags": {"train.bio": columns(*lower)},
+        "suffix tags": {"train.bio": columns(*suffixes)},
+        "CoNLL-U": {
+            "train.conllu": "# sent_id = 1\n" + "".join(
+                f"{i}\t{word}\t_\tX\t{pos}\t_\t0\tdep\t_\t{misc[i - 1]}\n"
+                for i, (word, pos, _) in enumerate(rows, 1)
+            ) + "\n"
+        },
+        "nested CoNLL-U": {"train.conllu": conllu(*zip(WORDS, POS, nested, strict=True))},
+        "WebAnno TSV 3": {
+            "train.tsv": WEBANNO + "".join(
+                f"1-{i}\t{s}-{e}\t{word}\t{pos}\t*\t{labels[i - 1]}\t\n"
+                for i, ((word, pos, _), (s, e)) in enumerate(zip(rows, OFFSETS), 1)
+            )
+        },
+        "WebAnno TSV 2": {
+            "train.tsv": WEBANNO_2 + "".join(
+                f"1-{i}\t{word}\t{pos}\tO\t{olds[i - 1]}\t_\t_\t\n"
+                for i, (word, pos, _) in enumerate(rows, 1)
+            )
+        },
+        "WebAnno TSV 1": {
+            "train.tsv": f"#id=1\n#text={TEXT}\n" + "".join(
+                f"{i}\t{word}\t_\t{pos}\t{olds[i - 1].replace('-', '_', 1)}\t_\t0\troot\t_\t_\n"
+                for i, (word, pos, _) in enumerate(rows, 1)
+            )
+        },
+        "Kaggle's CSV": {
+            "train.csv": "Sentence #,Word,POS,Tag\n" + "".join(
+                f"{'Sentence: 1' * (i == 0)},{','.join(row)}\n" for i, row in enumerate(rows)
+            )
+        },
+        "CSV with a header and empty lines": {
+            "train.csv": "word;tag\n" + columns(*tags, between=";")
+        },
+        "a sentence on each line": {"train.iob": " ".join(map("|".join, rows)) + "\n"},
+        "tokens with tags": {"train.json": lines({"tokens": WORDS, "ner_tags": tags})},
+        "tokens with numbers, in another file": {
+            "train.jsonl": lines({"tokens": WORDS, "ner_tags": [*map(NAMES.index, tags)]}),
+            "dataset_info.json": json.dumps(INFO),
+        },
+        "tokens with numbers, in the file": {
+            "train.json": json.dumps({
+                "id2label": dict(enumerate(NAMES)),
+                "data": [{"tokens": WORDS, "ner_tags": [*map(NAMES.index, tags)]}],
+            })
+        },
+        "GLiNER": {
+            "train.json": json.dumps([
+                {"tokenized_text": WORDS, "ner": [[s, e - 1, label] for s, e, label in spans]}
+            ])
+        },
+        "SpERT": {
+            "train.json": json.dumps([{"tokens": WORDS, "entities": [
+                {"type": label, "start": s, "end": e} for s, e, label in spans
+            ]}])
+        },
+    }  # fmt: skip
+
+
+def of_characters(spans):
+    """Files of the kinds whose marks are over characters, with one text that has these spans."""
+    items = [{"start": s, "end": e, "label": label} for s, e, label in spans]
+    marked = "".join(
+        f'<ner:NamedEntity xmi:id="3{i}" sofa="1" begin="{s}" end="{e}" value="{label}"/>'
+        for i, (s, e, label) in enumerate(spans)
+    )
+    return {
+        "UIMA XMI": {"train.xmi": re.sub("(?s)<ner:.*(?=<cas:Sofa)", marked, XMI)},
+        "ner-annotator": {
+            "train.json": json.dumps(
+                {"classes": ["PER", "LOC"], "annotations": [[TEXT, {"entities": spans}], None]}
+            )
+        },
+        "Dataturks": {
+            "train.json": lines({"content": TEXT, "annotation": [
+                {"label": [label], "points": [{"start": s, "end": e - 1, "text": TEXT[s:e]}]}
+                for s, e, label in spans
+            ]})
+        },
+        "spaCy JSONL": {"train.jsonl": record(TEXT, *spans) + "\n"},
+        "Prodigy": {"train.jsonl": lines({"text": TEXT, "answer": "accept", "spans": items})},
+        "Label Studio": {"train.json": json.dumps([{"data": {"text": TEXT}, "annotations": [
+            {"result": [{"type": "labels", "value": {
+                "start": s, "end": e, "text": TEXT[s:e], "labels": [label]
+            }} for s, e, label in spans]}
+        ]}])},
+        "Label Studio, short": {
+            "train.json": json.dumps([{"text": TEXT, "annotation_id": 1, "ner": [
+                {"start": s, "end": e, "labels": [label]} for s, e, label in spans
+            ]}])
+        },
+        "doccano": {"train.jsonl": lines({"text": TEXT, "label": spans})},
+        "brat": {
+            "train.txt": TEXT,
+            "train.ann": "".join(
+                f"T{i}\t{label} {s} {e}\t{TEXT[s:e]}\n" for i, (s, e, label) in enumerate(spans, 1)
+            ),
+        },
+    }  # fmt: skip
+
 
 KINDS = {
-    "columns": {"train.iob": columns(*BIO)},
-    "columns between blanks": {"train.txt": columns(*BIO, between=" ")},
-    "BIOES": {"train.conll": columns("B-PER", "E-PER", "O", "S-LOC")},
+    **of_tokens([(0, 2, "PER"), (3, 4, "LOC")]),
+    **of_characters(SPANS),
     "a mixture of BIO and BIOES": {"train.conll": columns("B-PER", "I-PER", "O", "S-LOC")},
-    "lower-case tags": {"train.bio": columns("b-PER", "i-PER", "o", "b-LOC")},
-    "suffix tags": {"train.bio": columns("PER-B", "PER-I", "O", "LOC-B")},
     "IO tags of Stanford NER": {"train.tsv": columns("PER", "PER", "O", "LOC") + "and\tO\n" * 3},
-    "CoNLL-U": {"train.conllu": f"# sent_id = 1\n{CONLLU}\n"},
-    "WebAnno TSV 3": {"train.tsv": WEBANNO},
-    "WebAnno TSV 2": {"train.tsv": WEBANNO_2},
-    "WebAnno TSV 1": {"train.tsv": WEBANNO_1},
-    "UIMA XMI": {"train.xmi": XMI},
-    "Kaggle's CSV": {"train.csv": KAGGLE},
-    "CSV with a header and empty lines": {
-        "train.csv": "word;tag\n" + columns(*BIO, between=";")
-    },
-    "a sentence on each line": {
-        "train.iob": " ".join(map("|".join, zip(WORDS, POS, BIO))) + "\n"
-    },
-    "tokens with tags": {"train.json": lines({"tokens": WORDS, "ner_tags": BIO})},
-    "tokens with numbers, in another file": {
-        "train.jsonl": lines(NUMBERED), "dataset_info.json": json.dumps(INFO),
-    },
-    "tokens with numbers, in the file": {
-        "train.json": json.dumps({"id2label": dict(enumerate(NAMES)), "data": [NUMBERED]})
-    },
-    "GLiNER": {
-        "train.json": json.dumps(
-            [{"tokenized_text": WORDS, "ner": [[0, 1, "PER"], [3, 3, "LOC"]]}]
-        )
-    },
-    "SpERT": {
-        "train.json": json.dumps([{"tokens": WORDS, "entities": [
-            {"type": "PER", "start": 0, "end": 2}, {"type": "LOC", "start": 3, "end": 4},
-        ]}])
-    },
-    "ner-annotator": {
-        "train.json": json.dumps(
-            {"classes": ["PER", "LOC"], "annotations": [[TEXT, {"entities": SPANS}], None]}
-        )
-    },
-    "Dataturks": {"train.json": lines(DATATURKS)},
-    "spaCy JSONL": {"train.jsonl": record(TEXT, *SPANS)},
-    "Prodigy": {
-        "train.jsonl": lines({"text": TEXT, "answer": "accept", "spans": [
-            {"start": s, "end": e, "label": label} for s, e, label in SPANS
-        ]})
-    },
-    "Label Studio": {"train.json": json.dumps([{"data": {"text": TEXT}, "annotations": [
-        {"result": [{"type": "labels", "value": value} for value in VALUES]}
-    ]}])},
-    "doccano": {"train.jsonl": lines({"text": TEXT, "label": SPANS})},
-    "brat": {
-        "train.txt": TEXT,
-        "train.ann": "".join(f"T1\t{label} {s} {e}\t{TEXT[s:e]}\n" for s, e, label in SPANS),
-    },
-}  # fmt: skip
+}
 """Files of each kind with one sentence, whose entities are `ENTITIES`."""
 
 
@@ -160,6 +215,62 @@ def put(folder, files):
     for name, text in files.items():
         (folder / name).write_text(text)
     return folder
+
+
+@st.composite
+def spans_of_tokens(draw):
+    """Spans of the four words that do not overlap."""
+    spans, start = [], 0
+    while start < 4:
+        end = draw(st.integers(start + 1, 4))
+        label = draw(st.sampled_from(["PER", "LOC", ""]))
+        spans += [(start, end, label)] if label else []
+        start = end
+    return spans
+
+
+MARKS = st.tuples(st.integers(0, 22), st.integers(0, 22), st.sampled_from(["PER", "LOC"]))
+SPANS_OF_CHARACTERS = st.lists(MARKS.filter(lambda mark: mark[0] <= mark[1]), max_size=4)
+
+
+@settings(max_examples=8)
+@given(st.data())
+@pytest.mark.parametrize("kind", [*of_tokens([]), *of_characters([]), "DocBin"])
+def test_the_marks_of_every_kind_are_entities_or_are_reported(tmp_path_factory, kind, data):
+    """The numbers add up by label, and no token of a mark is taught as O."""
+    of_words = kind in of_tokens([]) or kind == "DocBin"
+    spans = data.draw(spans_of_tokens() if of_words else SPANS_OF_CHARACTERS)
+    folder = tmp_path_factory.mktemp("kind") / "in"
+    if kind == "DocBin":
+        doc = Doc(NLP.vocab, words=WORDS)
+        doc.set_ents([Span(doc, *span) for span in spans])
+        put(folder, {})
+        write_docbin([doc], folder / "train.spacy")
+    else:
+        put(folder, {**of_tokens(spans if of_words else []), **of_characters(spans)}[kind])
+    (folder / "more.jsonl").write_text(record("Eve ran", (0, 3, "ORG")) + "\n")
+    corpus = read_own_corpus(folder, NLP, Reading(dev=0))
+    outcomes = corpus.misfits.labels
+    assert outcomes.pop("ORG") == {KEPT: 1}
+    (doc,) = [doc for doc in corpus.parts["train"] if doc.text.startswith("Ada")]
+    kept = {label: each[KEPT] + each[MOVED] for label, each in outcomes.items()}
+    assert {label: each.total() for label, each in outcomes.items()} == Counter(s[2] for s in spans)
+    assert Counter(ent.label_ for ent in doc.ents) == +Counter(kept)
+    assert len(corpus.misfits.lines) == len(spans) - len(doc.ents)
+    places = OFFSETS if of_words else [(i, i + 1) for i in range(len(TEXT))]
+    for start, end, _ in spans:
+        for token in doc if start < end else ():
+            if token.idx < places[end - 1][1] and token.idx + len(token) > places[start][0]:
+                assert token.ent_iob_ != "O"
+
+
+@pytest.mark.parametrize("spans", [[], [(1, 3, "PER")]])
+@pytest.mark.parametrize("kind", [*of_tokens([]), *of_characters([])])
+def test_nothing_learnable_in_data_for_entities_is_an_error(tmp_path, kind, spans):
+    files = (of_tokens([]) | of_characters(spans))[kind]
+    source = put(tmp_path / "in", files | {"dev.iob": columns(*BIO)})
+    assert_one_error(run(source, tmp_path / "out"), "no entity of the training data is left")
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 
 from spacy_psa.corpora.conllu import ACROSS, BLANKED, BROKEN, EMPTY, UNWRITTEN, read_docs
+from spacy_psa.corpora.marked_text import Misfits
 from spacy_psa.errors import InputError
 from tests.helpers.corpora import conllu
 
@@ -72,7 +73,9 @@ def test_entities_of_empty_nodes_have_the_words_next_to_them_or_are_counted(writ
     repairs = Counter()
     (doc,) = read_docs(write(text), vocab, repairs)
     assert spans(doc) == [("went to Rome", "place"), ("to Rome", "abstract")]
-    assert repairs == {EMPTY: 2, UNWRITTEN: 1} and doc.ents[0].label_ == "place"
+    assert (
+        repairs == {EMPTY: 2, f"mark(s) left out: {UNWRITTEN}": 1} and doc.ents[0].label_ == "place"
+    )
 
 
 @pytest.mark.parametrize(
@@ -87,7 +90,10 @@ def test_what_is_no_span_of_a_sentence_is_missing_and_counted(write, vocab, misc
     text += conllu(("Ada", "NNP", "Entity=1)" if kind == ACROSS else "_"), header=False)
     repairs = Counter()
     first, second = read_docs(write(text), vocab, repairs)
-    assert repairs == {kind: 1}
+    assert repairs == {f"mark(s) left out: {kind}": 1}
+    misfits, path = Misfits(), write(text)
+    list(read_docs(path, vocab, misfits=misfits))
+    assert misfits.labels["person"] == {kind: 1} and misfits.lines[0].startswith(f"{path}:2: ")
     assert "sc" not in first.spans and first[2].ent_iob_ == "" and first[1].ent_iob_ == "O"
     assert ("sc" in second.spans) == (kind == BROKEN) == (second[0].ent_iob_ == "O")
 

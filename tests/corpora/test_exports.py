@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import spacy
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_psa.corpora import brat, doccano, label_studio, prodigy, spacy_jsonl
@@ -230,32 +230,6 @@ def test_marks_are_kept_moved_or_reported_and_no_token_of_a_mark_is_outside(mark
         for token in doc if quote is None else ():
             if token.idx < end and token.idx + len(token) > start:
                 assert token.ent_iob_ != "O"
-
-
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.lists(
-        st.tuples(st.integers(0, 30), st.integers(0, 30), st.sampled_from(["PER", "ORG"])),
-        max_size=4,
-    )
-)
-@pytest.mark.parametrize("reader", [spacy_jsonl, prodigy, doccano, label_studio, brat])
-def test_the_marks_of_every_reader_add_up(write, reader, marks):
-    spans = [{"start": s, "end": e, "label": label} for s, e, label in marks]
-    values = [{"start": s, "end": e, "labels": [label]} for s, e, label in marks]
-    records = {
-        spacy_jsonl: {"text": TEXT, "ents": spans},
-        prodigy: {"text": TEXT, "answer": "accept", "spans": spans},
-        doccano: {"text": TEXT, "label": [list(mark) for mark in marks]},
-        label_studio: {"text": TEXT, "ner": values, "annotation_id": 1},
-    }
-    path = write(TEXT if reader is brat else json.dumps(records[reader]), "in.txt")
-    lines = (f"T{i}\t{label} {s} {e}\t{TEXT[s:e]}\n" for i, (s, e, label) in enumerate(marks))
-    write("".join(lines), "in.ann")
-    (doc,), misfits = docs(reader, path)
-    outcomes = sum(misfits.labels.values(), Counter())
-    assert outcomes.total() == len(marks) == outcomes[KEPT] + outcomes[MOVED] + len(misfits.lines)
-    assert len(doc.ents) == outcomes[KEPT] + outcomes[MOVED]
 
 
 def test_a_wrong_span_that_meets_no_tokens_is_named():
