@@ -23,13 +23,14 @@ settings.load_profile("same")  # other examples in each run: --hypothesis-profil
 
 from thinc.api import Adam, fix_random_seed  # noqa: E402
 
-from tests.helpers import pipelines  # noqa: E402
+from tests.helpers import pipelines, quick_python  # noqa: E402
 from tests.helpers.english import shorten_exceptions  # noqa: E402
 from tests.helpers.paths import ROOT  # noqa: E402
 from tests.helpers.registries import search_packages_once  # noqa: E402
 
 search_packages_once()
 shorten_exceptions()
+quick_python.prepare()
 
 if find_spec("spacy_transformers"):
     import spacy_transformers  # noqa: F401
@@ -40,14 +41,21 @@ if find_spec("spacy_transformers"):
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [LIGHT, os.getenv("PYTHONPATH")]))
 
 
+RAY = {"test_annotate_shards.py", "test_engines.py", "test_experiment.py", "test_search.py"}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the longest tests first, so that no worker waits for another one at the end."""
-    items.sort(key=lambda item: item.path.parent.name != "training")  # the sort is stable
+    """Run the longest tests first, so that no worker waits for another one at the end.
+
+    Those that use Ray come one after another, so that one worker starts it.
+    """
+    items.sort(key=lambda item: (item.path.parent.name != "training", item.path.name not in RAY))
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist, whose main process collects nothing
 def pytest_runtestloop() -> None:
     """Leave packages and tests out of later searches for garbage, which take most of a second."""
+    quick_python.use()
     gc.freeze()
     gc.enable()
 
@@ -79,7 +87,7 @@ def ray_head() -> Iterator[tuple[str, int]]:
     """The address of a cluster of Ray, which takes ten seconds to start, and its session."""
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'spacy-psa[ray]'")
     head = subprocess.Popen(
-        [sys.executable, "-m", "tests.helpers.ray_head"],
+        [quick_python.PYTHON, "-m", "tests.helpers.ray_head"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -10,6 +10,7 @@ from spacy_psa.child_processes import child_command, child_environment
 from spacy_psa.errors import InputError
 from spacy_psa.laboratory.experiments.processes import JOB, start
 from spacy_psa.laboratory.performance.processes import elsewhere
+from tests.helpers.quick_python import PYTHON
 
 PROGRAM = "import json, queue, sys; json.dump([queue.__file__, __name__, sys.argv], sys.stdout)"
 
@@ -17,6 +18,7 @@ PROGRAM = "import json, queue, sys; json.dump([queue.__file__, __name__, sys.arg
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """The current folder, with a file that has the name of a module of Python."""
+    monkeypatch.setattr(sys, "executable", PYTHON)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "queue.py").write_text("from pathlib import Path\nPath('imported').touch()\n")
     return tmp_path

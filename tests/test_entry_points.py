@@ -1,13 +1,13 @@
 """Commands import what they need, not all that spaCy could import."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from spacy_psa.entry_points import only_factories
 from tests.helpers.patience import PATIENCE
+from tests.helpers.quick_python import PYTHON
 
 RUN = """
 import sys
@@ -24,7 +24,7 @@ for name in ("spacy", "torch", "transformers", "pandas"):
 
 def imported(*arguments: object) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", RUN, *map(str, arguments)],
+        [PYTHON, "-c", RUN, *map(str, arguments)],
         capture_output=True,
         text=True,
         timeout=PATIENCE,

@@ -1,17 +1,18 @@
 """Which room of the package may import which; the contracts stand in pyproject.toml."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.helpers.quick_python import PYTHON
 
 ROOT = Path(__file__).parents[1]
 ROOMS = [path.name for path in (ROOT / "spacy_psa").iterdir() if (path / "__init__.py").exists()]
 
 
 def lint(folder):
-    command = [sys.executable, "-c", "from importlinter.cli import lint_imports_command as c; c()"]
+    command = [PYTHON, "-c", "from importlinter.cli import lint_imports_command as c; c()"]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True)
 
 

@@ -19,6 +19,7 @@ from spacy.util import registry
 import spacy_psa
 from spacy_psa.modules.psa import PSABiLSTM
 from tests.helpers.paths import ROOT
+from tests.helpers.quick_python import PYTHON
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -36,7 +37,7 @@ REGISTERED = [(group, name) for group, name, _ in ENTRY_POINTS if group != "spac
 
 def in_a_new_process(code: str, **environment: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", code],
+        [PYTHON, "-c", code],
         env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
         capture_output=True,
         text=True,

@@ -2,12 +2,12 @@
 
 import resource
 import subprocess
-import sys
 
 import pytest
 
 from spacy_psa import __version__
 from tests.helpers.commands import command
+from tests.helpers.quick_python import PYTHON
 
 run = command()
 
@@ -25,7 +25,7 @@ def test_help_says_what_the_package_does():
 @pytest.mark.parametrize(("options", "code"), [(["--help"], 0), (["model", "in", "out"], 2)])
 def test_an_address_space_that_is_too_small_for_torch_is_one_error(options, code, tmp_path):
     result = subprocess.run(
-        [sys.executable, "-m", "spacy_psa", "annotate", *options],
+        [PYTHON, "-m", "spacy_psa", "annotate", *options],
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30)),
         cwd=tmp_path,
         capture_output=True,

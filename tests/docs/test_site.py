@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -14,6 +13,7 @@ import pytest
 import srsly
 
 from tests.helpers.patience import PATIENCE
+from tests.helpers.quick_python import PYTHON
 
 pytest.importorskip("zensical")  # needs Python 3.11
 
@@ -54,7 +54,7 @@ class Document(HTMLParser):
 def build(folder: Path) -> subprocess.CompletedProcess[str]:
     """Build the site of a folder that holds mkdocs.yml and docs."""
     return subprocess.run(
-        [sys.executable, "-m", "zensical", "build", "--strict"],
+        [PYTHON, "-m", "zensical", "build", "--strict"],
         cwd=folder,
         capture_output=True,
         text=True,

@@ -3,7 +3,6 @@
 import itertools
 import os
 import subprocess
-import sys
 
 import pytest
 import torch
@@ -16,6 +15,7 @@ from spacy_psa.kernels import gpu_tree, tree
 from spacy_psa.structs import tree_kernels
 from spacy_psa.structs.tree import SpanTree
 from spacy_psa.structs.tree_f1 import best_expected_f1
+from tests.helpers.quick_python import PYTHON
 from tests.helpers.span_trees import subtrees, tree_constituents
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -149,6 +149,6 @@ print("compiled")
 
 def test_the_kernel_compiles_for_cuda_without_a_gpu(tmp_path):
     environment = {**os.environ, "TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-c", COMPILE]
+    command = [PYTHON, "-c", COMPILE]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.stdout == "compiled\n", done.stderr

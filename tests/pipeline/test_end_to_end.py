@@ -4,7 +4,6 @@ import importlib.metadata
 import os
 import re
 import subprocess
-import sys
 
 import pytest
 import spacy
@@ -18,6 +17,7 @@ from spacy.tokens import DocBin
 from thinc.api import Config
 from typer.testing import CliRunner
 
+from tests.helpers.commands import succeed
 from tests.helpers.paths import CONFIGS
 from tests.helpers.patience import PATIENCE
 from tests.helpers.pipelines import (
@@ -28,6 +28,7 @@ from tests.helpers.pipelines import (
     make_examples,
 )
 from tests.helpers.processes import run_elsewhere
+from tests.helpers.quick_python import PYTHON
 
 CONFIG = CONFIGS / "ner" / "psa.cfg"
 TOK2VEC = "components.ner.model.tok2vec"
@@ -77,9 +78,7 @@ def command(*arguments, options=None):
     words = [str(word) for word in arguments]
     for name, value in (options or {}).items():
         words += [f"--{name}", str(value)]
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code == 0, f"{result.output}\n{result.exception!r}"
-    return result.output
+    return succeed(CliRunner().invoke(app, words)).output
 
 
 def files(path):
@@ -187,7 +186,7 @@ def test_packaged_and_installed_model_gives_the_same(folder, model):
         "package", model, packages, "--name", "psa_test", "--version", "1.2.3", "--build", "none"
     )
     (source,) = packages.iterdir()
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
+    pip = [PYTHON, "-m", "pip", "--disable-pip-version-check", "-q"]
     offline = ["--no-deps", "--no-index"]
     build = [*pip, "wheel", *offline, "--no-build-isolation", "-w", folder / "wheels", source]
     subprocess.run(build, check=True, timeout=PATIENCE)

@@ -3,7 +3,6 @@
 import hashlib
 import os
 import subprocess
-import sys
 from collections import Counter
 from itertools import pairwise
 
@@ -14,6 +13,7 @@ from scripts.sample.grammar import PRODUCTIONS
 from scripts.sample.words import WORDS
 from spacy_psa.corpora.trees import build_tree
 from tests.helpers.paths import ROOT, SAMPLE
+from tests.helpers.quick_python import PYTHON
 from tests.helpers.trees import parse_tree
 
 
@@ -28,7 +28,7 @@ def entities(record):
 
 def test_the_assets_are_what_the_generator_gives_in_another_process(tmp_path):
     environment = {**os.environ, "PYTHONHASHSEED": "7"}
-    command = [sys.executable, "-m", "scripts.sample.generator", str(tmp_path), "--seed", "0"]
+    command = [PYTHON, "-m", "scripts.sample.generator", str(tmp_path), "--seed", "0"]
     subprocess.run(command, check=True, env=environment, cwd=ROOT)
     for split in SIZES:
         made, kept = ((f / f"{split}.jsonl").read_bytes() for f in (tmp_path, SAMPLE))

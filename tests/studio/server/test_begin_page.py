@@ -11,14 +11,16 @@ from spacy_psa.studio.server.annotate_plan import AnnotatePlan
 from spacy_psa.studio.server.app import create_app
 from spacy_psa.studio.server.models import ServedModel
 from spacy_psa.studio.server.project import project_view
+from tests.helpers import short_teaching
 from tests.helpers.decided import decide_all
 from tests.helpers.pipelines import TEXTS
 from tests.helpers.serving import running
 
 
 @pytest.fixture
-def opened(tmp_path):
+def opened(tmp_path, monkeypatch):
     """The work on texts without a model, and the address of its server."""
+    monkeypatch.setattr("spacy_psa.studio.server.teacher.PROGRAM", short_teaching.__name__)
     texts = tmp_path / "texts.txt"
     texts.write_text("\n".join(TEXTS) + "\n", encoding="utf8")
     begin = Beginning(labels=("PER", "ORG"))
@@ -66,7 +68,7 @@ def test_from_labels_to_suggestions(opened, open_page, shoot):
     decide_all(work.store)
     page.goto(f"{address}/project")
     page.click("#teach")
-    expect(page.locator("#taught")).to_contain_text("The new model is in use", timeout=300_000)
+    expect(page.locator("#taught")).to_contain_text("The new model is in use")
     page.goto(f"{address}/annotate")
     page.wait_for_selector("#result .word")
     expect(page.locator("#begin")).to_be_hidden()
