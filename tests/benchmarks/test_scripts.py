@@ -18,11 +18,11 @@ from typer.testing import CliRunner
 from benchmarks import corpora
 from benchmarks.calibration import shift
 from benchmarks.confidence import cost
-from benchmarks.conll2003 import by_vocabulary, plot_dev, seqeval_check, significance
+from benchmarks.conll2003 import by_vocabulary, significance
 from benchmarks.dev_run import development_record
 from benchmarks.parser import predicted_tags
 from benchmarks.partial_annotation.train import as_outside, hide
-from benchmarks.record import FOLDER, explained, read_record, save_record
+from benchmarks.record import explained, read_record, save_record
 from benchmarks.reliability import kills, mutations
 from benchmarks.reliability.text import read_report
 from benchmarks.small_data.train import config_of, joined, sample
@@ -35,6 +35,7 @@ from spacy_psa.errors import InputError
 from spacy_psa.laboratory.performance import sections
 from spacy_psa.laboratory.performance.pipelines import Annotation
 from spacy_psa.scoring.result import measure
+from tests.helpers.commands import succeed
 from tests.helpers.paths import ROOT
 from tests.helpers.pipelines import make_examples, make_nlp, train
 
@@ -77,8 +78,7 @@ def test_a_calibration_becomes_a_record(trained_path, gold, tmp_path):
     out = tmp_path / "calibration.json"
     options = ["--output", tmp_path / "calibrated", "--json", out]
     words = ["calibrate", trained_path, gold, *options]
-    done = CliRunner().invoke(app, list(map(str, words)))
-    assert done.exit_code == 0, done.output
+    succeed(CliRunner().invoke(app, list(map(str, words))))
     product = json.loads(out.read_text(encoding="utf8"))
     record = saved(wrap(product, "calibration", "small"), tmp_path)
     assert record["kind"] == "calibration" and record["data"] == product["checksums"]
@@ -161,11 +161,6 @@ def test_the_difference_of_two_systems_has_an_interval_and_a_p_value(trained_pat
     assert same["interval"] == [0.0, 0.0] and same["p_sentences"] == 1.0
 
 
-def test_seqeval_and_spacy_agree(trained_path, gold):
-    found = seqeval_check.compare(str(trained_path), gold)
-    assert found["seqeval"] == found["spaCy"] == {"p": 1.0, "r": 1.0, "f": 1.0}
-
-
 def test_the_cost_of_confidences_is_measured_for_each_task(trained_path, gold):
     found = cost.measure(str(trained_path), gold, repeats=2)
     assert set(found["seconds"]) == {"viterbi", "confidence", "nbest"}
@@ -236,13 +231,6 @@ def test_tags_are_replaced_and_the_share_of_equal_ones_is_told(
     assert share == pytest.approx((words - len(docs)) / words)
     written = DocBin().from_disk(tmp_path / "out.spacy").get_docs(trained.vocab)
     assert {token.tag_ for doc in written for token in doc} == {""}
-
-
-def test_development_curves_are_drawn(tmp_path):
-    pytest.importorskip("matplotlib")
-    results = FOLDER / "conll2003" / "results"
-    plot_dev.plot(tmp_path / "dev.png", [results / "psa.json", results / "bilstm_crf.json"])
-    assert (tmp_path / "dev.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_first_document_is_timed_in_a_new_process(trained_path, monkeypatch):
