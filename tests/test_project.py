@@ -23,7 +23,7 @@ from spacy_psa.app import app
 from spacy_psa.corpora.assets import md5
 from spacy_psa.corpora.layouts import LAYOUTS
 from spacy_psa.training.recipes import project_config
-from tests.helpers.commands import assert_one_error, command
+from tests.helpers.commands import assert_one_error, command, succeed
 from tests.helpers.corpora import write_gum
 from tests.helpers.paths import CONFIGS, ROOT
 from tests.helpers.pipelines import make_examples
@@ -61,8 +61,7 @@ def run_steps(steps: list[dict], *names: str) -> str:
     """Run our commands in some steps, and return the output of the last one."""
     for line in (line for step in steps if step["name"] in names for line in step["script"]):
         assert line.startswith("python -m spacy_psa ")
-        result = run(*shlex.split(line)[3:])
-        assert result.exit_code == 0, result.output
+        result = succeed(run(*shlex.split(line)[3:]))
     return result.stdout
 
 
@@ -277,15 +276,13 @@ def test_missing_and_damaged_assets_are_downloaded(tmp_path, assets):
     damaged = tmp_path / "assets" / "conll2003" / "eng.train"
     damaged.write_text("half")
     assert_one_error(assets(), "eng.train: is damaged", "--download")
-    result = assets("--download")
-    assert result.exit_code == 0, result.output
+    succeed(assets("--download"))
     assert damaged.read_text() == "content of eng.train"
     assert "downloading" not in assets("--download").output
 
 
 def test_a_mirror_comes_before_a_download(server, assets):
-    result = assets("--mirror", server / "conll2003", "--download")
-    assert result.exit_code == 0, result.output
+    result = succeed(assets("--mirror", server / "conll2003", "--download"))
     assert result.stdout.count("downloading") == 1  # glove, which that folder lacks
 
 
@@ -330,8 +327,7 @@ def write_files(assets: Path, texts: dict[Path, str]) -> None:
 
 def prepare(corpus: str, assets: Path, out: Path) -> dict[str, list[Doc]]:
     """The documents of each part of a prepared corpus."""
-    result = run("prepare", corpus, assets, out)
-    assert result.exit_code == 0, result.stderr
+    succeed(run("prepare", corpus, assets, out))
     assert spacy.load(out / "vectors").vocab["rome"].vector.tolist() == [0.5] * 100
     return {
         part: list(DocBin().from_disk(out / f"{part}.spacy").get_docs(Vocab())) for part in PARTS

@@ -1,11 +1,9 @@
 """The encoders in a pipeline: they learn, are kept, and start as their papers have them."""
 
 import pytest
-from spacy.util import registry
 from thinc.api import Adam
 
 from spacy_psa.architectures import encoders
-from spacy_psa.errors import InputError
 from tests.helpers.layers import arrays, module_of
 from tests.helpers.pipelines import (
     TEXTS,
@@ -117,18 +115,3 @@ def test_the_factored_transformer_is_that_of_its_paper():
     model, module = built(encoders.factored_transformer, 512)
     assert model.get_dim("nO") == 1024 and len(module.layers) == 8
     assert module.project is None and module.positions.shape == (302, 512)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"width": 511}, "width is 511: it must be even"),
-        ({"position_only": 8}, "position_only needs"),
-        ({"factored": False, "disable_content": [0]}, "need factored = true"),
-        ({"disable_position": [8]}, "has the layer 8: the layers are 0 to 7"),
-    ],
-    ids=str,
-)
-def test_options_that_do_not_fit_each_other_are_refused_at_once(options, message):
-    with pytest.raises(InputError, match=rf"^FactoredTransformer\.v1: .*{message}"):
-        registry.resolve({"encode": block("FactoredTransformer", **options)})

@@ -12,7 +12,7 @@ from spacy_psa.analysis.attention import inspect
 from spacy_psa.errors import InputError
 from spacy_psa.laboratory.analyses.ablation import check_encoder, recalls
 from spacy_psa.scoring.result import read_examples
-from tests.helpers.commands import assert_one_error, command
+from tests.helpers.commands import assert_one_error, command, succeed
 from tests.helpers.pipelines import (
     hash_embed,
     make_examples,
@@ -166,8 +166,7 @@ def test_blocks_of_a_shared_encoder_are_refused_with_advice_that_works(folder, p
     nlp = spacy.load(folder / "shared")
     nlp.replace_listeners("tok2vec", "ner", ["model.tok2vec"])
     nlp.to_disk(place / "own")
-    result = analyze("blocks", "own", folder / "dev.spacy")
-    assert result.exit_code == 0, result.output
+    succeed(analyze("blocks", "own", folder / "dev.spacy"))
     assert [*figures(place, "blocks")["chunk"]] == ["HC", "H", "C", "C1", "C2", "C3"]
 
 
@@ -227,8 +226,7 @@ def test_gates_are_told_and_drawn(folder, place):
 
 def test_lengths_add_up_to_the_score_of_the_pipeline(folder, place):
     words = [f"psa={folder / 'psa'}", f"base={folder / 'bilstm'}", "--edge", 4, "--edge", 7]
-    result = analyze("lengths", folder / "dev.spacy", *words)
-    assert result.exit_code == 0, result.output
+    succeed(analyze("lengths", folder / "dev.spacy", *words))
     found = figures(place, "lengths")
     assert found["score"] == "ents_f" and [*found["models"]] == ["psa", "base"]
     for name, model in (("psa", "psa"), ("base", "bilstm")):
@@ -269,8 +267,7 @@ def test_a_parser_without_position(place):
     nlp.initialize(lambda: tree_examples(nlp))
     nlp.to_disk(place / "parser")
     DocBin(docs=[eg.reference for eg in tree_examples(nlp)]).to_disk(place / "trees.spacy")
-    result = analyze("parser", "parser", "trees.spacy", "--window", 2)
-    assert result.exit_code == 0, result.output
+    result = succeed(analyze("parser", "parser", "trees.spacy", "--window", 2))
     assert "| layers | without content | without position |" in result.stdout
     rows = figures(place, "parser")["rows"]
     assert len(rows) == 9 and all(0 <= row["f"] <= 1 for row in rows)

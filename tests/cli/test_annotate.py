@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from spacy_psa.annotation.annotator import Annotated, Annotator, Failed, Outcome, annotated
 from spacy_psa.annotation.input import Record, text_doc
 from spacy_psa.corpora import label_studio
-from tests.helpers.commands import assert_one_error, command
+from tests.helpers.commands import assert_one_error, command, succeed
 from tests.helpers.parsers import make_parser, train_parser, tree_examples
 from tests.helpers.pipelines import make_chunk_examples, make_nlp, small_model, train
 
@@ -177,8 +177,7 @@ def test_annotation_of_an_earlier_run_does_not_stay(model, tmp_path):
 
 def test_keys_of_the_input_that_the_annotation_replaces_are_named(model, tmp_path):
     (tmp_path / "in.jsonl").write_text('{"text": "London", "ents": [1], "spans": {}, "id": 1}\n')
-    result = run(model, tmp_path / "in.jsonl", tmp_path / "out.jsonl")
-    assert result.exit_code == 0
+    result = succeed(run(model, tmp_path / "in.jsonl", tmp_path / "out.jsonl"))
     assert "warning: the annotation replaces keys of the input: ents, spans\n" in result.stderr
     result = run(model, tmp_path / "in.jsonl", tmp_path / "out.jsonl", "--text-key", "ents")
     assert_one_error(result, "--text-key ents")
@@ -198,8 +197,7 @@ def test_whatever_json_holds_is_kept_in_json_lines(model, tmp_path, value, n_pro
     lines[2] = '{"text": "London", "id": %s}' % value  # noqa: UP031
     (tmp_path / "in.jsonl").write_text("\n".join(lines))
     options = ["--batch-size", 2, "--n-process", n_process]
-    result = run(model, tmp_path / "in.jsonl", tmp_path / "out.jsonl", *options)
-    assert result.exit_code == 0, result.output
+    succeed(run(model, tmp_path / "in.jsonl", tmp_path / "out.jsonl", *options))
     rows = read_jsonl(tmp_path / "out.jsonl")
     assert len(rows) == 4 and rows[2]["id"] == json.loads(value)
 
@@ -212,8 +210,7 @@ def test_what_a_docbin_cannot_hold_costs_one_document(model, tmp_path, value, n_
     lines[2] = '{"text": "London", "id": %s}' % value  # noqa: UP031
     (tmp_path / "in.jsonl").write_text("\n".join(lines))
     options = ["--batch-size", 2, "--n-process", n_process, *skip_bad]
-    result = run(model, tmp_path / "in.jsonl", tmp_path / "out.spacy", *options)
-    assert result.exit_code == 0, result.output
+    result = succeed(run(model, tmp_path / "in.jsonl", tmp_path / "out.spacy", *options))
     assert "in.jsonl:3: not annotated: " in result.stderr
     docs = list(DocBin().from_disk(tmp_path / "out.spacy").get_docs(spacy.blank("en").vocab))
     assert [[ent.text for ent in doc.ents] for doc in docs] == [["London"]] * 3
@@ -232,8 +229,7 @@ def test_span_groups_come_with_their_scores(tmp_path):
     doc.spans["ner"].attrs["scores"] = [0.75]
     DocBin(docs=[doc]).to_disk(tmp_path / "in.spacy")
     spacy.blank("en").to_disk(tmp_path / "blank")
-    result = run(tmp_path / "blank", tmp_path / "in.spacy", tmp_path / "out.jsonl", "--keep")
-    assert result.exit_code == 0
+    succeed(run(tmp_path / "blank", tmp_path / "in.spacy", tmp_path / "out.jsonl", "--keep"))
     (row,) = read_jsonl(tmp_path / "out.jsonl")
     assert row["spans"]["ner"] == [
         {"start": 17, "end": 23, "label": "LOC", "text": "London", "score": 0.75}
@@ -354,8 +350,7 @@ def test_html_draws_nested_spans_below_the_text(tmp_path):
     DocBin(docs=[doc]).to_disk(tmp_path / "in.spacy")
     spacy.blank("en").to_disk(tmp_path / "blank")
     out = tmp_path / "out.html"
-    result = run(tmp_path / "blank", tmp_path / "in.spacy", out, "--keep")
-    assert result.exit_code == 0, result.output
+    succeed(run(tmp_path / "blank", tmp_path / "in.spacy", out, "--keep"))
     page = out.read_text()
     assert page.count("PER&lt;1&gt;") == page.count("GPE") == 1
     assert page.count("Mayor") == 1  # entities, of which there are none, are not drawn as well
@@ -377,8 +372,7 @@ def test_tasks_of_label_studio_are_read_again_with_the_same_entities(model, tmp_
     rows = [json.dumps({"text": text, "id": i}) + "\n" for i, text in enumerate(texts)]
     (tmp_path / "in.jsonl").write_text("".join(rows))
     out = tmp_path / "tasks.json"
-    result = run(model, tmp_path / "in.jsonl", out, "--format", "label-studio")
-    assert result.exit_code == 0, result.output
+    succeed(run(model, tmp_path / "in.jsonl", out, "--format", "label-studio"))
     tasks = json.loads(out.read_text())
     assert [task["data"] for task in tasks] == [{"id": i, "text": t} for i, t in enumerate(texts)]
     value = {"start": 3, "end": 9, "text": "London", "labels": ["LOC"]}
@@ -396,8 +390,7 @@ def test_predictions_for_label_studio_have_probabilities(tmp_path):
     nlp.to_disk(tmp_path / "model")
     (tmp_path / "in.txt").write_text("Ada met Evans in London\n" * 2)
     out = tmp_path / "tasks.json"
-    result = run(tmp_path / "model", tmp_path / "in.txt", out, "--format", "label-studio")
-    assert result.exit_code == 0, result.output
+    succeed(run(tmp_path / "model", tmp_path / "in.txt", out, "--format", "label-studio"))
     for task in json.loads(out.read_text()):
         (prediction,) = task["predictions"]
         scores = [region["score"] for region in prediction["result"]]
@@ -413,8 +406,7 @@ def test_no_document_makes_an_empty_list_of_tasks(model, tmp_path):
 
 
 def test_stdin_to_stdout(model):
-    result = run(model, "-", "-", stdin="London calls\n")
-    assert result.exit_code == 0
+    result = succeed(run(model, "-", "-", stdin="London calls\n"))
     assert json.loads(result.stdout)["ents"][0]["text"] == "London"
     result = run(model, "-", "-", "--input-format", "jsonl", "--format", "conll", stdin="{}\n")
     assert (result.exit_code, result.stdout) == (2, "")
@@ -435,8 +427,7 @@ def test_malformed_line_is_named_and_nothing_is_written(model, tmp_path, name, c
     result = run(model, tmp_path / name, tmp_path / "out.jsonl")
     assert_one_error(result, where)
     assert sorted(tmp_path.iterdir()) == before
-    result = run(model, tmp_path / name, tmp_path / "out.jsonl", "--skip-bad")
-    assert result.exit_code == 0
+    result = succeed(run(model, tmp_path / name, tmp_path / "out.jsonl", "--skip-bad"))
     assert "1 malformed lines skipped" in result.stderr
     assert [row["text"] for row in read_jsonl(tmp_path / "out.jsonl")] == ["London"]
 
@@ -500,8 +491,7 @@ def test_document_that_fails_is_named_and_the_others_go_on(model, tmp_path, n_pr
     (tmp_path / "in.txt").write_text("\n".join(texts))
     out = tmp_path / "out.jsonl"
     options = ["--batch-size", 2, "--n-process", n_process]
-    result = run(model, tmp_path / "in.txt", out, *options)
-    assert result.exit_code == 0
+    result = succeed(run(model, tmp_path / "in.txt", out, *options))
     assert [row["text"] for row in read_jsonl(out)] == ["London 1", "London 2", "London 3"]
     assert "in.txt:2: not annotated: ValueError: too hot to handle\n" in result.stderr
     assert "3 docs" in result.stderr and "1 failed" in result.stderr
@@ -577,8 +567,7 @@ def test_processes_do_not_remember_the_words_of_the_input(tmp_path):
     make_pipeline("counts_strings").to_disk(tmp_path / "model")
     (tmp_path / "in.txt").write_text("".join(f"word{i}\n" for i in range(1000)))
     options = ["--n-process", 2, "--batch-size", 10]
-    result = run(tmp_path / "model", tmp_path / "in.txt", tmp_path / "out.jsonl", *options)
-    assert result.exit_code == 0, result.output
+    succeed(run(tmp_path / "model", tmp_path / "in.txt", tmp_path / "out.jsonl", *options))
     counts = [row["strings"] for row in read_jsonl(tmp_path / "out.jsonl")]
     assert len(counts) == 1000 and max(counts[-10:]) - min(counts[:10]) < 100
 

@@ -11,7 +11,7 @@ from spacy.tokens import Doc, DocBin
 
 from spacy_psa.scoring.provenance import checksums
 from spacy_psa.scoring.result import read_examples
-from tests.helpers.commands import assert_one_error, command
+from tests.helpers.commands import assert_one_error, command, succeed
 from tests.helpers.pipelines import TEXTS, entities, make_examples, small_model, train
 
 run = command("calibrate")
@@ -37,8 +37,7 @@ def temperature(path: Path) -> float:
 
 def test_the_temperature_is_in_the_new_folder_and_the_old_is_as_it_was(model, dev, tmp_path):
     before = checksums([model])
-    result = run(model, dev, "--output", tmp_path / "new")
-    assert result.exit_code == 0, result.output
+    succeed(run(model, dev, "--output", tmp_path / "new"))
     assert temperature(tmp_path / "new") > 1.05  # it is surely wrong once
     assert checksums([model]) == before
     assert temperature(model) == 1.0
@@ -75,8 +74,9 @@ def test_calibrating_again_gives_the_same_temperature(model, dev):
 
 
 def test_the_record_has_figures_before_and_after_and_where_they_come_from(model, dev, tmp_path):
-    result = run(model, dev, "--test", dev, "--json", tmp_path / "record.json", "--bins", 5)
-    assert result.exit_code == 0, result.output
+    result = succeed(
+        run(model, dev, "--test", dev, "--json", tmp_path / "record.json", "--bins", 5)
+    )
     record = json.loads((tmp_path / "record.json").read_text())
     assert set(record["data"]) == {"dev", "test"}
     of_dev = record["data"]["dev"]
@@ -99,8 +99,7 @@ def test_a_temperature_can_be_given(model, dev):
 
 def test_the_decoder_is_stored_with_the_temperature(model, dev, tmp_path):
     new, record = tmp_path / "new", tmp_path / "record.json"
-    result = run(model, dev, "--decode", "mbr", "--output", new, "--json", record)
-    assert result.exit_code == 0, result.output
+    succeed(run(model, dev, "--decode", "mbr", "--output", new, "--json", record))
     found = json.loads(record.read_text())
     assert found["decode"] == {"before": "viterbi", "after": "mbr"}
     for path, when in ((model, "before"), (new, "after")):
@@ -129,8 +128,7 @@ def test_chunks_are_calibrated_by_the_name_of_their_component(tmp_path):
     train(nlp, steps=10, examples=examples)
     nlp.to_disk(tmp_path / "model")
     DocBin(docs=[eg.reference for eg in examples]).to_disk(tmp_path / "dev.spacy")
-    result = run(tmp_path / "model", tmp_path / "dev.spacy", "--json", tmp_path / "record.json")
-    assert result.exit_code == 0, result.output
+    succeed(run(tmp_path / "model", tmp_path / "dev.spacy", "--json", tmp_path / "record.json"))
     assert spacy.load(tmp_path / "model").get_pipe("phrases").temperature != 1.0
     assert '"f1": null' not in (tmp_path / "record.json").read_text()
 
@@ -216,8 +214,7 @@ def test_nothing_half_written_is_left_where_the_copy_fails(model, dev, tmp_path,
 
 
 def test_coverage_is_put_on_the_component_and_the_temperature_stays(model, dev, tmp_path):
-    result = run(model, dev, "--coverage", 0.5, "--test", dev, "--json", tmp_path / "record.json")
-    assert result.exit_code == 0, result.output
+    succeed(run(model, dev, "--coverage", 0.5, "--test", dev, "--json", tmp_path / "record.json"))
     ner = spacy.load(model).get_pipe("ner")
     assert ner.calibrated.coverage.level == 0.5 and ner.temperature == 1.0
     record = json.loads((tmp_path / "record.json").read_text())
@@ -259,8 +256,7 @@ def test_coverage_of_a_pipeline_without_such_a_component_is_one_error(dev, tmp_p
 def test_corrections_of_counts_are_put_on_the_component_and_annotate_uses_them(
     model, dev, tmp_path
 ):
-    result = run(model, dev, "--counts", "--test", dev, "--json", tmp_path / "record.json")
-    assert result.exit_code == 0, result.output
+    succeed(run(model, dev, "--counts", "--test", dev, "--json", tmp_path / "record.json"))
     ner = spacy.load(model).get_pipe("ner")
     assert set(ner.calibrated.counts) == set(ner.labels)
     rows = json.loads((tmp_path / "record.json").read_text())["data"]["test"]
@@ -273,8 +269,7 @@ def test_corrections_of_counts_are_put_on_the_component_and_annotate_uses_them(
     arguments = [model, tmp_path / "in.spacy", tmp_path / "out.jsonl"]
     for processes in (1, 2):
         options = ["--counts", tmp_path / f"{processes}.json", "--n-process", processes]
-        written = command("annotate")(*arguments, *options)
-        assert written.exit_code == 0, written.output
+        written = succeed(command("annotate")(*arguments, *options))
         assert f"PER: {per['number']:.0f} ± {per['width']:.0f} mentions" in written.stderr
     alone, pair = (json.loads((tmp_path / f"{n}.json").read_text()) for n in (1, 2))
     assert alone == pair and alone["calibrated"]

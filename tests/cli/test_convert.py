@@ -6,7 +6,7 @@ import spacy
 from spacy.tokens import DocBin
 
 from spacy_psa.errors import InputError
-from tests.helpers.commands import convert
+from tests.helpers.commands import convert, succeed
 from tests.helpers.paths import ROOT, SAMPLE
 
 COLUMNS = "EU NNP I-NP I-ORG\nsaid VBD I-VP O\n\nPeter NNP I-NP I-PER\n"
@@ -18,8 +18,7 @@ def docs(path):
 
 def test_conll2003_says_what_it_found_and_counts(tmp_path):
     (tmp_path / "in").write_text(COLUMNS)
-    result = convert("conll2003", tmp_path / "in", tmp_path / "out.spacy")
-    assert result.exit_code == 0
+    result = succeed(convert("conll2003", tmp_path / "in", tmp_path / "out.spacy"))
     assert "entity column is IOB1" in result.stdout
     assert "2 sentences, 3 tokens, 2 entities" in result.stdout
     assert result.stderr == ""
@@ -113,8 +112,9 @@ TWO_COLUMNS = "Ada\tB-PER\nleft\tO\n\t\nRome\tB-LOC\n"
 
 def test_columns_in_any_order_are_converted(tmp_path):
     (tmp_path / "in").write_text(TWO_COLUMNS)
-    result = convert("columns", tmp_path / "in", tmp_path / "out.spacy", "--word", 0, "--ner", -1)
-    assert result.exit_code == 0
+    result = succeed(
+        convert("columns", tmp_path / "in", tmp_path / "out.spacy", "--word", 0, "--ner", -1)
+    )
     assert "entity column is IOB2" in result.stdout
     assert "2 sentences, 3 tokens, 2 entities" in result.stdout
     assert [doc.ents[0].label_ for doc in docs(tmp_path / "out.spacy")] == ["PER", "LOC"]

@@ -7,7 +7,7 @@ import spacy
 from spacy.tokens import DocBin
 
 from spacy_psa.errors import InputError
-from tests.helpers.commands import convert
+from tests.helpers.commands import convert, succeed
 from tests.helpers.corpora import ONTONOTES, conllu
 
 MRG = "( (S \n    (NP-SBJ (NNP Rome) )\n    (VP (VBD fell) (NP (-NONE- *) ))\n    (. .) ))\n"
@@ -61,8 +61,7 @@ def write(tmp_path):
     ],
 )
 def test_counts_are_told_and_nothing_is_warned_of(write, tmp_path, command, told):
-    result = convert(command, write(command), tmp_path / "out.spacy")
-    assert result.exit_code == 0
+    result = succeed(convert(command, write(command), tmp_path / "out.spacy"))
     assert result.stdout.endswith(f"out.spacy: {told}\n")
     assert result.stderr == ""
     (doc,) = DocBin().from_disk(tmp_path / "out.spacy").get_docs(spacy.blank("zh").vocab)
@@ -100,8 +99,7 @@ def test_conll2000_draws_a_development_set(write, tmp_path):
     written = {}
     for part in ("train", "dev"):
         out = tmp_path / f"{part}.spacy"
-        result = convert("conll2000", path, out, "--dev", 4, "--seed", 1, "--part", part)
-        assert result.exit_code == 0
+        succeed(convert("conll2000", path, out, "--dev", 4, "--seed", 1, "--part", part))
         docs = DocBin().from_disk(out).get_docs(spacy.blank("en").vocab)
         written[part] = {doc[0].text for doc in docs}
     assert len(written["dev"]) == 4
@@ -205,8 +203,7 @@ def test_sections_and_folders_are_taken_from_archives(write, tmp_path):
 )
 def test_documents_keep_their_sentences(write, tmp_path, format, text, options):
     source, out = write(format, text), tmp_path / "out.spacy"
-    result = convert(format, source, out, "--documents", *options)
-    assert result.exit_code == 0, result.stderr
+    result = succeed(convert(format, source, out, "--documents", *options))
     assert "2 sentences" in result.stdout
     [doc] = DocBin().from_disk(out).get_docs(spacy.blank("en").vocab)
     assert len(list(doc.sents)) == 2
@@ -233,8 +230,7 @@ def test_brackets_reads_the_files_of_a_folder(tmp_path):
     folder.mkdir()
     for name in ("one.ptb", "two.parse"):
         (folder / name).write_text("(S\n (NN a))\n")
-    result = convert("brackets", folder, tmp_path / "out.spacy", "--indented")
-    assert result.exit_code == 0, result.output
+    succeed(convert("brackets", folder, tmp_path / "out.spacy", "--indented"))
     docs = (
         DocBin(store_user_data=True)
         .from_disk(tmp_path / "out.spacy")

@@ -5,19 +5,17 @@ import pytest
 import spacy
 import srsly
 
-from tests.helpers.commands import assert_one_error, command
+from tests.helpers.commands import assert_one_error, command, succeed
 
 run = command("describe")
 
 
 def test_the_card_has_what_was_given_and_the_scores_of_the_report(trained, data, tmp_path):
     trained.to_disk(tmp_path / "model")
-    done = command("report")(tmp_path / "model", data, "--output", tmp_path / "report")
-    assert done.exit_code == 0, done.output
+    succeed(command("report")(tmp_path / "model", data, "--output", tmp_path / "report"))
     given = ["--license", "MIT", "--author", "Ada", "--data", "made-up sentences"]
     given += ["--data-license", "CC0", "--report", tmp_path / "report.json"]
-    result = run(tmp_path / "model", tmp_path / "meta.json", *given)
-    assert result.exit_code == 0, result.output
+    result = succeed(run(tmp_path / "model", tmp_path / "meta.json", *given))
     assert result.stderr == ""
     meta = json.loads((tmp_path / "meta.json").read_text())
     assert (meta["license"], meta["author"]) == ("MIT", "Ada")
@@ -46,18 +44,15 @@ def test_losses_of_the_training_are_no_scores_and_what_is_missing_is_said(tmp_pa
 def test_the_card_has_scores_by_type_speed_calibration_and_what_it_is_for(trained, data, tmp_path):
     model, card = tmp_path / "model", tmp_path / "model" / "README.md"
     trained.to_disk(model)
-    report = command("report")(model, data, "--output", tmp_path / "report")
-    assert report.exit_code == 0, report.output
+    succeed(command("report")(model, data, "--output", tmp_path / "report"))
     calibrate = command("calibrate")
     for name, options in (("t", []), ("c", ["--coverage", 0.5])):
-        done = calibrate(model, data, "--json", tmp_path / f"{name}.json", *options)
-        assert done.exit_code == 0, done.output
+        succeed(calibrate(model, data, "--json", tmp_path / f"{name}.json", *options))
     measured = ["--calibration", tmp_path / "t.json", "--calibration", tmp_path / "c.json"]
     given = ["--license", "CC BY 4.0", "--author", "Ada <ada@example.org>", "--data", "a|b"]
     given += ["--intended-use", "Letters of the 19th century."]
     report = ["--report", tmp_path / "report.json"]
-    result = run(model, tmp_path / "meta.json", "--card", card, *given, *measured, *report)
-    assert result.exit_code == 0, result.output
+    succeed(run(model, tmp_path / "meta.json", "--card", card, *given, *measured, *report))
     front, _, text = card.read_text().removeprefix("---\n").partition("---\n")
     front = srsly.yaml_loads(front)
     assert front["license"] == "cc-by-4.0" and front["language"] == ["en"]
@@ -96,8 +91,7 @@ def test_a_model_becomes_a_wheel_with_its_card(trained_path, tmp_path):
     before = {path: path.read_bytes() for path in trained_path.rglob("*") if path.is_file()}
     arguments = [trained_path, tmp_path / "out", "--name", "letters", "--version", "1.2.0"]
     given = ["--license", "MIT", "--author", "Ada", "--data", "made-up sentences"]
-    result = command("package")(*arguments, *given)
-    assert result.exit_code == 0, result.output
+    result = succeed(command("package")(*arguments, *given))
     (wheel,) = (tmp_path / "out").iterdir()
     assert wheel.name == "en_letters-1.2.0-py3-none-any.whl" and str(wheel) in result.stdout
     with zipfile.ZipFile(wheel) as archive:

@@ -5,7 +5,7 @@ import pytest
 import spacy
 
 from spacy_psa.pipeline.coverage import CountCorrection, Coverage, Promise
-from tests.helpers.commands import assert_one_error, command
+from tests.helpers.commands import assert_one_error, command, succeed
 from tests.helpers.nested_pipelines import example, make
 from tests.helpers.nested_pipelines import train as train_nested
 from tests.helpers.parsers import chart_model, make_parser, train_parser
@@ -28,8 +28,7 @@ def saved(path, seed=1, model=None, **settings):
 
 def test_the_joined_pipeline_has_the_mean_of_the_potentials(tmp_path):
     paths = [saved(tmp_path / str(seed), seed) for seed in (1, 2, 3)]
-    result = run(*paths, "--output", tmp_path / "joined")
-    assert result.exit_code == 0, result.output
+    succeed(run(*paths, "--output", tmp_path / "joined"))
     joined = spacy.load(tmp_path / "joined")
     assert joined.pipe_names == ["sentencizer", "ner"]
     doc = joined.make_doc(TEXT)
@@ -108,8 +107,7 @@ def saved_parser(path, seed=1, loss="log_likelihood", **model):
 @pytest.mark.parametrize("tag_hidden", [None, 8])
 def test_parsers_are_joined(tmp_path, tag_hidden):
     paths = [saved_parser(tmp_path / str(seed), seed, tag_hidden=tag_hidden) for seed in (1, 2)]
-    result = run(*paths, "--output", tmp_path / "joined")
-    assert result.exit_code == 0, result.output
+    succeed(run(*paths, "--output", tmp_path / "joined"))
     joined = spacy.load(tmp_path / "joined")
     doc = joined.make_doc(TEXT)
     parts = [spacy.load(path).get_pipe("parser").model.predict([doc]) for path in paths]
@@ -168,8 +166,7 @@ def test_models_that_read_the_tags_of_other_taggers_are_one_error(tmp_path):
         reading_tags(tmp_path, name, tag)
         for name, tag in (("one", "NN"), ("third", "NN"), ("other", "VB"))
     )
-    result = run(one, two, "--output", tmp_path / "joined")
-    assert result.exit_code == 0, result.output
+    succeed(run(one, two, "--output", tmp_path / "joined"))
     joined, out = spacy.load(tmp_path / "joined"), tmp_path / "none"
     assert joined.get_pipe("ner").model.predict([joined(TEXT)])[0].any()
     reason = "ner reads TAG, which other components predict than in the first model"

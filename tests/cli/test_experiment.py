@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from spacy_psa.laboratory.experiments.record import FILE, read_record, write_record
-from tests.helpers.commands import assert_one_error, command
+from tests.helpers.commands import assert_one_error, command, succeed
 from tests.helpers.experiments import make_record, plan_text, run_table, write_data
 from tests.helpers.paths import ROOT
 
@@ -40,8 +40,7 @@ def test_a_plan_is_run_told_and_drawn(folder):
     assert told[1].startswith("broken, seed 1: failed: ") and "hidden is 0" in told[1]
     assert told[2].startswith("experiments/plan: 1 of 2 trainings finished, 1 failed")
     (folder / "plan.toml").write_text(plan_text(run_table("a"), seeds="[1]"))
-    again = run("plan.toml")
-    assert again.exit_code == 0
+    again = succeed(run("plan.toml"))
     assert again.stdout.splitlines() == [
         "a, seed 1: has a record, experiments/plan/a/seed-1",
         "experiments/plan: 1 of 1 trainings finished",

@@ -10,7 +10,7 @@ from spacy.util import load_config
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
 from spacy_psa.laboratory.find_errors import Fold
 from spacy_psa.laboratory.find_errors import find_errors as search
-from tests.helpers.commands import assert_one_error, command
+from tests.helpers.commands import assert_one_error, command, succeed
 from tests.helpers.paths import CONFIGS
 from tests.helpers.pipelines import entities, make_examples, make_nlp, small_encoder, small_model
 
@@ -57,8 +57,7 @@ def rows_of(path):
 
 def test_errors_are_found_decided_and_corrected(model, corpus):
     source, errors, target = corpus / "train.spacy", corpus / "e.jsonl", corpus / "out.spacy"
-    result = find_errors(source, "--model", model, "-o", errors)
-    assert result.exit_code == 0, result.output
+    result = succeed(find_errors(source, "--model", model, "-o", errors))
     assert "Ada Lovelace (ORG)" in result.stdout and "Ada Lovelace (PER)" in result.stdout
     first, *others = rows_of(errors)
     assert (first["doc"], first["kind"], first["layer"]) == (0, "type", "ents")
@@ -82,8 +81,7 @@ def test_errors_are_found_decided_and_corrected(model, corpus):
 def test_folds_are_judged_by_the_others_and_not_trained_twice(config, corpus):
     arguments = corpus / "train.spacy", "--config", config, "--folds", 2, "--jobs", 2
     output = "-o", corpus / "errors.jsonl"
-    result = find_errors(*arguments, *output)
-    assert result.exit_code == 0, result.output
+    succeed(find_errors(*arguments, *output))
     folder = corpus / "errors-folds"
     logs = [(folder / name / "output.txt").read_text() for name in ("fold-1", "fold-2")]
     learned = [len(read_docbin(folder / f"fold-{i}" / "train.spacy", spacy.blank("en").vocab))

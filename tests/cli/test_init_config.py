@@ -12,7 +12,7 @@ from thinc.api import Config
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
 from spacy_psa.training import recipes
 from spacy_psa.training.recipes import CONFIGS, LEAST, RECIPES, count_steps
-from tests.helpers.commands import assert_one_error, command
+from tests.helpers.commands import assert_one_error, command, succeed
 from tests.helpers.encoders import write_encoder
 from tests.helpers.paths import SAMPLE
 
@@ -49,8 +49,7 @@ def test_each_choice_gives_a_config_that_is_whole(
     if aim in ("base", "frozen"):
         choice = ["--base", request.getfixturevalue("encoder"), *["--frozen"] * (aim == "frozen")]
     out = tmp_path / "new" / "config.cfg"
-    result = run(out, *files, "--task", task, *choice)
-    assert result.exit_code == 0, result.output
+    result = succeed(run(out, *files, "--task", task, *choice))
     assert f"configs/{chosen.config}" in result.stdout
     assert f"Next: spacy-psa train {out} --output training" in result.stdout
     config = load_config(out).interpolate()
@@ -91,8 +90,7 @@ def test_documents_that_are_longer_than_a_batch_are_batches_of_their_own(tmp_pat
     docs = [Doc(nlp.vocab, words=words, ents=["B-PER", *["O"] * 999]) for _ in range(150)]
     DocBin(docs=docs).to_disk(tmp_path / "docs.spacy")
     files = ["--train", tmp_path / "docs.spacy", "--dev", tmp_path / "docs.spacy"]
-    result = run(tmp_path / "config.cfg", *files)
-    assert result.exit_code == 0, result.output
+    result = succeed(run(tmp_path / "config.cfg", *files))
     assert "150 training examples: 14 epochs of 150 updates" in result.stdout
     training = load_config(tmp_path / "config.cfg")["training"]
     assert (training["eval_frequency"], training["max_steps"]) == (150, 14 * 150)
@@ -125,8 +123,7 @@ def test_missed_entities_are_dearer_where_entities_are_rare(tmp_path, tags, cost
     docs = [Doc(spacy.blank("en").vocab, words=["Ada"] * 20, ents=tags) for _ in range(10)]
     DocBin(docs=docs).to_disk(tmp_path / "docs.spacy")
     files = ["--train", tmp_path / "docs.spacy", "--dev", tmp_path / "docs.spacy"]
-    result = run(tmp_path / "config.cfg", *files)
-    assert result.exit_code == 0, result.output
+    result = succeed(run(tmp_path / "config.cfg", *files))
     assert load_config(tmp_path / "config.cfg")["components"]["ner"]["recall_cost"] == cost
     assert ("recall_cost = 3.0" in result.stdout) == bool(cost)
 
@@ -140,8 +137,9 @@ def test_an_encoder_and_other_tasks_have_one_config_for_any_size():
 def test_it_trains_as_it_is(files, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run("config.cfg", *files, "--optimize", "memory", "--sentencizer").exit_code == 0
-    result = command("train")("config.cfg", "--output", "training", "--training.max_steps", 2)
-    assert result.exit_code == 0, result.output
+    result = succeed(
+        command("train")("config.cfg", "--output", "training", "--training.max_steps", 2)
+    )
     assert spacy.load("training/model-best").pipe_names == ["sentencizer", "ner"]
     assert "ENTS_F" in result.stdout and "SENTS_F" not in result.stdout
 
@@ -152,8 +150,7 @@ def test_a_config_fits_the_layers_and_the_tokenizer_of_an_encoder(files, tmp_pat
     folder = write_encoder(tmp_path / "encoder", lower=lower, num_hidden_layers=6)
     out = tmp_path / "config.cfg"
     for frozen in (False, True):
-        result = run(out, *files, "--task", task, "--base", folder, *["--frozen"] * frozen)
-        assert result.exit_code == 0, result.output
+        succeed(run(out, *files, "--task", task, "--base", folder, *["--frozen"] * frozen))
         config = load_config(out).interpolate()
         text = str(config["components"])
         assert config["paths"]["encoder"] == str(folder)
@@ -175,8 +172,7 @@ def write_vectors(path):
 def test_vectors_are_read_in_their_width(files, tmp_path, aim):
     write_vectors(tmp_path / "vectors")
     out = tmp_path / "config.cfg"
-    result = run(out, *files, "--optimize", aim, "--vectors", tmp_path / "vectors")
-    assert result.exit_code == 0, result.output
+    succeed(run(out, *files, "--optimize", aim, "--vectors", tmp_path / "vectors"))
     tok2vec = load_config(out)["components"]["ner"]["model"]["tok2vec"]
     words = tok2vec.get("tok2vec", tok2vec)["embed"]["*"]["words"]
     assert words["width"] == 7

@@ -6,7 +6,7 @@ from spacy.tokens import DocBin
 from thinc.api import Config
 
 from spacy_psa.corpora.documents import read_document_corpus
-from tests.helpers.commands import assert_one_error, command
+from tests.helpers.commands import assert_one_error, command, succeed
 from tests.helpers.paths import SAMPLE
 
 run = command("init", "corpus")
@@ -27,8 +27,7 @@ def test_columns_become_the_parts_that_their_names_say(tmp_path):
     (tmp_path / "in").mkdir()
     for name in ("my_train.iob", "my.dev.iob", "my-test.iob"):
         (tmp_path / "in" / name).write_text(COLUMNS)
-    result = run(tmp_path / "in", tmp_path / "out")
-    assert result.exit_code == 0, result.output
+    result = succeed(run(tmp_path / "in", tmp_path / "out"))
     assert "my_train.iob: columns: word 0, entities 1 (IOB2), 2 sentences: train" in result.stdout
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert names == {"train.spacy", "dev.spacy", "test.spacy", "check.json"}
@@ -48,8 +47,7 @@ def test_development_data_are_drawn_by_document_where_there_are_none(tmp_path):
     lines = [record(f"Ada {i} left. Bob {i} came.", (0, 3, "PER")) for i in range(40)]
     (tmp_path / "in" / "all.jsonl").write_text("\n".join(lines))
     for out, seed in (("one", 0), ("two", 0), ("three", 1)):
-        result = run(tmp_path / "in", tmp_path / out, "--seed", seed, "--test", 0.2)
-        assert result.exit_code == 0, result.output
+        result = succeed(run(tmp_path / "in", tmp_path / out, "--seed", seed, "--test", 0.2))
     parts = {part: docs(tmp_path / "one" / f"{part}.spacy") for part in ("train", "dev", "test")}
     assert sum(map(len, parts.values())) == 80
     numbers = {part: {doc[1].text for doc in found} for part, found in parts.items()}
@@ -69,8 +67,7 @@ def test_formats_are_mixed_and_misfits_named_one_by_one_and_counted(tmp_path):
     (source / "dev" / "doc1.txt").write_text("Bob came. Ada left.")
     (source / "dev" / "doc1.ann").write_text("T1\tPER 0 3\tBob\n")
     (source / "README.txt").write_text("This is no corpus.\n")
-    result = run(source, tmp_path / "out")
-    assert result.exit_code == 0, result.output
+    result = succeed(run(source, tmp_path / "out"))
     named = f"left out: {source / 'a.jsonl'}:1: 'Ad' (PER): begins or ends inside a token: 'Ada'"
     assert named in result.stderr
     assert "warning: 1 mark(s) left out: begins or ends inside a token" in result.stderr
@@ -135,15 +132,13 @@ def test_nested_spans_become_a_corpus_and_a_config(tmp_path):
     lines = [json.dumps({"text": f"Mayor Oldtowns left{i}.", "spans": spans}) for i in range(30)]
     (tmp_path / "in" / "train.jsonl").write_text("\n".join(lines))
     out = tmp_path / "out"
-    result = run(tmp_path / "in", out, "--task", "spans")
-    assert result.exit_code == 0, result.output
+    result = succeed(run(tmp_path / "in", out, "--task", "spans"))
     assert "[Mayor [Oldtowns PLACE] WORK] left" in result.stdout
     assert "init config config.cfg --task spans" in result.stdout
     doc, *_ = docs(out / "train.spacy")
     assert [span.text for span in doc.spans["missing_spans"]] == ["Oldtowns"]
     files = ("--train", out / "train.spacy", "--dev", out / "dev.spacy")
-    result = command("init", "config")(tmp_path / "my.cfg", "--task", "spans", *files)
-    assert result.exit_code == 0, result.output
+    succeed(command("init", "config")(tmp_path / "my.cfg", "--task", "spans", *files))
     config = Config().from_disk(tmp_path / "my.cfg")
     component = config["components"]["spans"]
     assert (component["factory"], component["missing_spans_key"]) == ("crf_spans", "missing_spans")
@@ -154,15 +149,13 @@ def test_a_label_names_the_entities_of_tags_without_one(tmp_path):
     (tmp_path / "in").mkdir()
     for name in ("train", "dev"):
         (tmp_path / "in" / f"{name}.iob").write_text("Ada\tB\nLovelace\tI\nleft\tO\n")
-    result = run(tmp_path / "in", tmp_path / "out", "--label", "PER")
-    assert result.exit_code == 0, result.output
+    result = succeed(run(tmp_path / "in", tmp_path / "out", "--label", "PER"))
     assert "train.iob: columns: word 0, entities 1 (IOB2, written as B)" in result.stdout
     (doc,) = docs(tmp_path / "out" / "train.spacy")
     assert [(ent.text, ent.label_) for ent in doc.ents] == [("Ada Lovelace", "PER")]
     one = tmp_path / "one.spacy"
     source = tmp_path / "in" / "train.iob"
-    result = command("convert", "columns")(source, one, "--ner", 1, "--label", "PER")
-    assert result.exit_code == 0, result.output
+    succeed(command("convert", "columns")(source, one, "--ner", 1, "--label", "PER"))
     assert docs(one)[0].ents[0].label_ == "PER"
 
 
@@ -170,8 +163,7 @@ def test_one_odd_tag_does_not_make_entities_parts_of_speech(tmp_path):
     (tmp_path / "in").mkdir()
     for name in ("train", "dev"):
         (tmp_path / "in" / f"{name}.iob").write_text("TOKEN\tNER\n\n" + COLUMNS * 20)
-    result = run(tmp_path / "in", tmp_path / "out")
-    assert result.exit_code == 0, result.output
+    result = succeed(run(tmp_path / "in", tmp_path / "out"))
     assert "train.iob: columns: word 0, entities 1 (IOB2)" in result.stdout
     named = f"left out: {tmp_path / 'in' / 'train.iob'}:1: 'TOKEN' (NER): is not a tag of the form"
     assert named in result.stderr
@@ -188,8 +180,7 @@ def test_labels_are_cleaned_and_disagreement_is_named(tmp_path):
     ]
     path = tmp_path / "in" / "train.jsonl"
     path.write_text("\n".join(lines) + "\n")
-    result = run(tmp_path / "in", tmp_path / "out", "--dev", 0.4)
-    assert result.exit_code == 0, result.output
+    result = succeed(run(tmp_path / "in", tmp_path / "out", "--dev", 0.4))
     figures = json.loads((tmp_path / "out" / "check.json").read_text())
     assert figures["layers"]["entities"]["labels"].keys() == {"PER", "per", "LOC"}
     warned = [line for line in result.stderr.splitlines() if line.startswith("warning: ")]
@@ -252,8 +243,7 @@ def test_debug_data_shows_the_figures_of_files(tmp_path):
             command("convert", "sample")(SAMPLE / "dev.jsonl", tmp_path / f"{part}.spacy")
         ).exit_code == 0
     files = tmp_path / "train.spacy", tmp_path / "dev.spacy"
-    result = command("debug", "data")(*files, "--output", tmp_path / "check.json")
-    assert result.exit_code == 0, result.output
+    result = succeed(command("debug", "data")(*files, "--output", tmp_path / "check.json"))
     for shown in ("entities", "chunks", "constituents", "parts of speech", "duplicates in train"):
         assert shown in result.stdout
     assert json.loads((tmp_path / "check.json").read_text())["parts"]["dev"]["documents"] == 300

@@ -15,7 +15,7 @@ from spacy_psa.corpora.docbin import write_docbin
 from spacy_psa.corpora.marked_text import KEPT, MOVED
 from spacy_psa.corpora.own_corpus import Reading, read_own_corpus
 from tests.cli.test_init_corpus import COLUMNS, docs, record, run
-from tests.helpers.commands import assert_one_error
+from tests.helpers.commands import assert_one_error, succeed
 from tests.helpers.corpora import conllu
 
 NLP = spacy.blank("en")
@@ -276,8 +276,7 @@ def test_nothing_learnable_in_data_for_entities_is_an_error(tmp_path, kind, span
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_of_file_is_read(tmp_path, kind):
     source = put(tmp_path / "in", KINDS[kind] | {"dev.iob": columns(*BIO)})
-    result = run(source, tmp_path / "out")
-    assert result.exit_code == 0, result.output
+    result = succeed(run(source, tmp_path / "out"))
     doc, *_ = docs(tmp_path / "out" / "train.spacy")
     assert [(ent.text, ent.label_) for ent in doc.ents] == ENTITIES
     if kind.startswith(("CoNLL-U", "WebAnno", "UIMA XMI", "Kaggle's", "a sentence on each line")):
@@ -287,8 +286,9 @@ def test_each_kind_of_file_is_read(tmp_path, kind):
 
 def test_xmi_keeps_its_sentences_and_counts_its_other_layers(tmp_path):
     """Its offsets count units of UTF-16: the smiley has two."""
-    result = run(put(tmp_path / "in", {"train.xmi": XMI, "dev.xmi": XMI}), tmp_path / "out")
-    assert result.exit_code == 0, result.output
+    result = succeed(
+        run(put(tmp_path / "in", {"train.xmi": XMI, "dev.xmi": XMI}), tmp_path / "out")
+    )
     first, second = docs(tmp_path / "out" / "train.spacy")
     assert [t.tag_ for t in first] == POS and [t.text for t in second] == ["🙂", "Rome"]
     assert [(ent.text, ent.label_) for ent in second.ents] == [("Rome", "LOC")]
@@ -303,8 +303,9 @@ def test_all_that_is_left_out_of_xmi_is_counted(tmp_path):
         '<pos:POS xmi:id="43" sofa="1" begin="0" end="3" PosValue="JJ"/></xmi:XMI>'
     )
     text = XMI.replace("</xmi:XMI>", more)
-    result = run(put(tmp_path / "in", {"train.xmi": text, "dev.xmi": XMI}), tmp_path / "out")
-    assert result.exit_code == 0, result.output
+    result = succeed(
+        run(put(tmp_path / "in", {"train.xmi": text, "dev.xmi": XMI}), tmp_path / "out")
+    )
     first, _ = docs(tmp_path / "out" / "train.spacy")
     assert [t.text for t in first] == WORDS and [t.tag_ for t in first] == POS
     assert "4 annotation(s) of other layers or texts, left out" in result.output
@@ -352,8 +353,7 @@ def test_other_files_are_refused_with_the_way_to_convert_them(tmp_path, files, a
 
 def test_numbers_are_named_by_an_option(tmp_path):
     source = put(tmp_path / "in", {"train.json": lines(NUMBERED), "dev.json": lines(NUMBERED)})
-    result = run(source, tmp_path / "out", "--label", ",".join(NAMES))
-    assert result.exit_code == 0, result.output
+    succeed(run(source, tmp_path / "out", "--label", ",".join(NAMES)))
     (doc,) = docs(tmp_path / "out" / "train.spacy")
     assert [(ent.text, ent.label_) for ent in doc.ents] == ENTITIES
 
@@ -370,8 +370,7 @@ def test_bad_lines_are_counted_or_left_out_and_listed(tmp_path):
     )
     result = run(source, tmp_path / "out")
     assert_one_error(result, "and 5 more such line(s)); --skip-bad")
-    result = run(source, tmp_path / "out", "--skip-bad")
-    assert result.exit_code == 0, result.output
+    result = succeed(run(source, tmp_path / "out", "--skip-bad"))
     assert len(docs(tmp_path / "out" / "train.spacy")) == 5
     listed = (tmp_path / "out" / "left_out.txt").read_text().splitlines()
     assert len(listed) == 6
@@ -396,8 +395,7 @@ def test_a_scheme_is_kept_to(tmp_path):
 def test_labels_are_renamed_kept_and_checked(tmp_path):
     tags = columns("B-per", "I-per", "O", "B-LOC") + columns("O", "B-PER", "O", "B-ORG")
     source = put(tmp_path / "in", dict.fromkeys(("train.iob", "dev.iob"), tags))
-    result = run(source, tmp_path / "out", "--label", "per=PER", "--label", "PER")
-    assert result.exit_code == 0, result.output
+    succeed(run(source, tmp_path / "out", "--label", "per=PER", "--label", "PER"))
     found = [
         [(ent.text, ent.label_) for ent in doc.ents] for doc in docs(tmp_path / "out/train.spacy")
     ]

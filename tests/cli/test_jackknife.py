@@ -7,7 +7,7 @@ from spacy.util import load_config
 
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
 from spacy_psa.corpora.readers import make_doc
-from tests.helpers.commands import assert_one_error, command
+from tests.helpers.commands import assert_one_error, command, succeed
 from tests.helpers.paths import CONFIGS
 from tests.helpers.pipelines import small_encoder, small_model
 from tests.helpers.trainings import killed_at
@@ -55,8 +55,7 @@ def tags(path):
 def test_train_dev_and_test_get_predicted_tags_and_keep_the_rest(config):
     folder = config.parent
     applied = ("--apply", folder / "dev.spacy", "--to", folder / "dev-tagged.spacy")
-    result = jackknife(*arguments(config, *applied))
-    assert result.exit_code == 0, result.output
+    result = succeed(jackknife(*arguments(config, *applied)))
     before = list(read_docbin(folder / "train.spacy", spacy.blank("en").vocab))
     after = list(read_docbin(folder / "out.spacy", spacy.blank("en").vocab))
     assert [doc.text for doc in after] == [doc.text for doc in before]
@@ -94,8 +93,7 @@ def test_a_killed_run_goes_on_and_keeps_finished_folds(config, tmp_path, monkeyp
     monkeypatch.setattr(knife, "train", train_and_kill)
     killed = jackknife(*arguments(config))
     assert killed.exit_code != 0 and not (folder / "out.spacy").exists()
-    result = jackknife(*arguments(config))
-    assert result.exit_code == 0, result.output
+    result = succeed(jackknife(*arguments(config)))
     assert "out-folds/fold-1 is finished" in result.stdout
     assert "Resuming after step 2" in result.stdout
     assert tags(folder / "out.spacy") == expected
@@ -145,5 +143,4 @@ def test_a_fold_may_lack_a_label_of_the_development_data(config):
     for name in ("train", "dev"):
         path = config.parent / f"{name}.spacy"
         write_docbin([*read_docbin(path, vocab), rare], path)
-    result = jackknife(*arguments(config))
-    assert result.exit_code == 0, result.output
+    succeed(jackknife(*arguments(config)))

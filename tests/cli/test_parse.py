@@ -9,7 +9,7 @@ import spacy
 from spacy.tokens import Doc, DocBin, Span
 
 from spacy_psa.corpora.treebanks import read_bracket_docs
-from tests.helpers.commands import assert_one_error, command
+from tests.helpers.commands import assert_one_error, command, succeed
 from tests.helpers.parsers import chart_model, make_parser, train_parser
 from tests.helpers.pipelines import make_nlp, train
 from tests.helpers.trees import BRACKETS, constituents, tree_doc
@@ -37,15 +37,13 @@ def written(path, text):
 
 def test_a_tokenised_sentence_a_line_becomes_a_tree_a_line(model, tmp_path):
     source = written(tmp_path / "in.tok", f"{ADA}\n\nYes\n")
-    result = run(model, source, tmp_path / "out.txt")
-    assert result.exit_code == 0, result.output
+    succeed(run(model, source, tmp_path / "out.txt"))
     assert (tmp_path / "out.txt").read_text().splitlines() == [UNTAGGED, "(())", "(TOP (X Yes))"]
 
 
 def test_text_becomes_trees_of_its_sentences(model, tmp_path):
     source = written(tmp_path / "in.txt", f"{ADA} {ADA}\n\n{ADA}\n")
-    result = run(model, source, tmp_path / "out.txt", "--sentencizer")
-    assert result.exit_code == 0, result.output
+    succeed(run(model, source, tmp_path / "out.txt", "--sentencizer"))
     assert (tmp_path / "out.txt").read_text().splitlines() == [UNTAGGED] * 3
 
 
@@ -72,8 +70,7 @@ def test_trees_that_are_read_as_text_are_warned_of(model, tmp_path):
 def test_columns_with_tags_give_trees_with_these_tags(model, tmp_path):
     rows = "Ada NNP\nmet VBD\nEvans NNP\nin IN\nBath NNP\n. .\n\nYes UH\n"
     source = written(tmp_path / "in.conll", rows)
-    result = run(model, source, tmp_path / "out.txt", "--tag-column", 1)
-    assert result.exit_code == 0, result.output
+    succeed(run(model, source, tmp_path / "out.txt", "--tag-column", 1))
     assert (tmp_path / "out.txt").read_text().splitlines() == [TAGGED, "(TOP (UH Yes))"]
 
 
@@ -81,8 +78,7 @@ def test_an_empty_column_stays_a_column(model, tmp_path):
     """A no-break space at the beginning is a word of white space, which trees leave out."""
     rows = "Yes\tUH\t\n\u00a0\tSYM\t\n"
     source = written(tmp_path / "in.conll", rows)
-    result = run(model, source, tmp_path / "out.txt", "--tag-column", 1)
-    assert result.exit_code == 0, result.output
+    succeed(run(model, source, tmp_path / "out.txt", "--tag-column", 1))
     assert (tmp_path / "out.txt").read_text() == "(TOP (UH Yes))\n"
     result = run(model, source, tmp_path / "out.txt", "--tag-column", 3)
     assert_one_error(result, "has 3 column(s), too few for the word (0) and the tag (3)")
@@ -97,8 +93,7 @@ def test_an_empty_column_stays_a_column(model, tmp_path):
 )
 def test_lines_between_documents_and_comments_alone_are_no_sentences(model, tmp_path, rows):
     source = written(tmp_path / "in.conll", rows)
-    result = run(model, source, tmp_path / "out.txt", "--tag-column", 1)
-    assert result.exit_code == 0, result.output
+    succeed(run(model, source, tmp_path / "out.txt", "--tag-column", 1))
     assert (tmp_path / "out.txt").read_text().splitlines() == ["(TOP (UH Yes))"] * 2
 
 
@@ -147,8 +142,7 @@ def test_the_sentencizer_comes_before_the_parser_whatever_the_pipeline_has(model
         nlp.disable_pipe("sentencizer")
     nlp.to_disk(tmp_path / "model")
     source = written(tmp_path / "in.txt", f"{ADA} {ADA}\n")
-    result = run(tmp_path / "model", source, tmp_path / "out.txt", "--sentencizer")
-    assert result.exit_code == 0, result.output
+    succeed(run(tmp_path / "model", source, tmp_path / "out.txt", "--sentencizer"))
     assert (tmp_path / "out.txt").read_text().splitlines() == [UNTAGGED] * 2
 
 
@@ -173,8 +167,7 @@ def test_evidence_on_a_doc_counts_whatever_is_written(tmp_path, form):
     doc = Doc(nlp.vocab, words=ADA.split())
     doc.spans["yes"], doc.spans["no"] = [Span(doc, 1, 3, "NP")], [Span(doc, 0, 1, "NP")]
     DocBin(docs=[doc]).to_disk(tmp_path / "in.spacy")
-    result = run(tmp_path / "model", tmp_path / "in.spacy", tmp_path / "out", "--format", form)
-    assert result.exit_code == 0, result.output
+    succeed(run(tmp_path / "model", tmp_path / "in.spacy", tmp_path / "out", "--format", form))
     if form == "spacy":
         (found,) = DocBin().from_disk(tmp_path / "out").get_docs(nlp.vocab)
         (tree,) = map(str, found._.parse_trees)
@@ -197,8 +190,7 @@ def test_columns_of_conll_u_are_read_by_number(model, tmp_path):
         "2.1\tgap\tX",
     ]
     source = written(tmp_path / "in.conll", "\n".join(lines) + "\n")
-    result = run(model, source, tmp_path / "out.txt", "--word-column", 1, "--tag-column", 2)
-    assert result.exit_code == 0, result.output
+    succeed(run(model, source, tmp_path / "out.txt", "--word-column", 1, "--tag-column", 2))
     (tree,) = (tmp_path / "out.txt").read_text().splitlines()
     assert "(NNP Ada)" in tree and "(VBD met)" in tree and tree.count("(") <= 6
 
@@ -206,8 +198,7 @@ def test_columns_of_conll_u_are_read_by_number(model, tmp_path):
 def test_a_number_sign_is_a_word_where_comments_are_not(model, tmp_path):
     text = "# # B\n5 CD I\n\n# sent = 2\n# the answer\nYes UH B\n# # I\n"
     source = written(tmp_path / "in.conll", text)
-    result = run(model, source, tmp_path / "out.txt", "--tag-column", 1)
-    assert result.exit_code == 0, result.output
+    succeed(run(model, source, tmp_path / "out.txt", "--tag-column", 1))
     trees = [nltk.Tree.fromstring(line) for line in (tmp_path / "out.txt").read_text().splitlines()]
     assert [tree.pos() for tree in trees] == [
         [("#", "#"), ("5", "CD")],
@@ -217,8 +208,7 @@ def test_a_number_sign_is_a_word_where_comments_are_not(model, tmp_path):
 
 def test_tags_of_docs_are_in_their_trees(model, tmp_path):
     DocBin(docs=[tree_doc(spacy.blank("en").vocab, TAGGED)]).to_disk(tmp_path / "in.spacy")
-    result = run(model, tmp_path / "in.spacy", tmp_path / "out.txt")
-    assert result.exit_code == 0, result.output
+    succeed(run(model, tmp_path / "in.spacy", tmp_path / "out.txt"))
     assert (tmp_path / "out.txt").read_text().splitlines() == [TAGGED]
 
 
@@ -279,8 +269,7 @@ def test_json_lines_have_trees_spans_and_confidences(model, tmp_path):
         {"tokens": ADA.split(), "tags": ["NNP", "VBD", "NNP", "IN", "NNP", "."]},
     ]
     source = written(tmp_path / "in.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
-    result = run(model, source, tmp_path / "out.jsonl")
-    assert result.exit_code == 0, result.output
+    succeed(run(model, source, tmp_path / "out.jsonl"))
     first, second = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
     assert first["id"] == 7 and first["trees"] == [UNTAGGED] and second["trees"] == [TAGGED]
     span = first["spans"]["constituents"][0]
@@ -310,8 +299,7 @@ def test_a_drawing_has_all_words(model, tmp_path):
 def test_several_processes_give_the_same_file(model, tmp_path):
     source = written(tmp_path / "in.tok", f"{ADA}\nYes\n\n" * 5)
     for n in (1, 2):
-        result = run(model, source, tmp_path / f"{n}.txt", "--n-process", n, "--batch-size", 4)
-        assert result.exit_code == 0, result.output
+        succeed(run(model, source, tmp_path / f"{n}.txt", "--n-process", n, "--batch-size", 4))
     assert (tmp_path / "1.txt").read_bytes() == (tmp_path / "2.txt").read_bytes()
 
 
@@ -353,8 +341,7 @@ def test_trees_of_a_docbin_are_written_in_brackets(tmp_path):
     vocab = spacy.blank("en").vocab
     docs = [tree_doc(vocab, *BRACKETS[:2]), tree_doc(vocab, BRACKETS[2])]
     DocBin(docs=docs).to_disk(tmp_path / "in.spacy")
-    result = write_trees(tmp_path / "in.spacy", tmp_path / "out.txt")
-    assert result.exit_code == 0, result.output
+    succeed(write_trees(tmp_path / "in.spacy", tmp_path / "out.txt"))
     assert (tmp_path / "out.txt").read_text().splitlines() == BRACKETS[:3]
 
 
@@ -369,8 +356,7 @@ def test_gold_trees_are_drawn_from_any_span_group(tmp_path):
     doc = tree_doc(spacy.blank("en").vocab, TAGGED)
     doc.spans["other"] = list(doc.spans.pop("constituents"))
     DocBin(docs=[doc]).to_disk(tmp_path / "in.spacy")
-    result = write_trees(tmp_path / "in.spacy", tmp_path / "out.svg", "--key", "other")
-    assert result.exit_code == 0, result.output
+    succeed(write_trees(tmp_path / "in.spacy", tmp_path / "out.svg", "--key", "other"))
     root = ElementTree.fromstring((tmp_path / "out.svg").read_text())
     words = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
     assert {"Ada", "VP", "Bath"} <= set(words)

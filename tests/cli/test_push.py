@@ -6,7 +6,7 @@ import spacy
 pytest.importorskip("huggingface_hub", reason="huggingface_hub is not installed")
 from huggingface_hub import constants
 
-from tests.helpers.commands import assert_one_error, command
+from tests.helpers.commands import assert_one_error, command, succeed
 from tests.helpers.hub import Hub
 from tests.helpers.serving import running
 
@@ -36,8 +36,7 @@ def push(model, *options, token="secret", name="ada/en_names"):
 
 
 def test_what_was_pushed_can_be_opened_as_a_pipeline(hub, model, trained, tmp_path):
-    result = push(model, "--message", "First")
-    assert result.exit_code == 0, result.output
+    result = succeed(push(model, "--message", "First"))
     assert f"{hub.address}/ada/en_names/commit/1" in result.output
     assert hub.large  # the weights
     for name, content in hub.files.items():
@@ -53,8 +52,7 @@ def test_what_was_pushed_can_be_opened_as_a_pipeline(hub, model, trained, tmp_pa
 
 def test_a_package_stands_beside_the_pipeline(hub, model, tmp_path):
     (tmp_path / "en_names-1.0.0.tar.gz").write_bytes(b"packed")
-    result = push(model, "--package", tmp_path / "en_names-1.0.0.tar.gz", "--private")
-    assert result.exit_code == 0, result.output
+    succeed(push(model, "--package", tmp_path / "en_names-1.0.0.tar.gz", "--private"))
     assert hub.files["en_names-1.0.0.tar.gz"] == b"packed"
     assert hub.repositories["ada/en_names"]["private"] is True
 
@@ -66,8 +64,7 @@ def test_a_repository_that_is_there_gets_another_commit(hub, model):
 
 def test_without_a_card_there_is_a_warning(hub, model):
     (model / "README.md").unlink()
-    result = push(model)
-    assert result.exit_code == 0
+    result = succeed(push(model))
     assert "has no README.md for the page" in result.stderr
 
 

@@ -9,7 +9,7 @@ from spacy.tokens import DocBin
 
 from spacy_psa.bridge.shim import TorchShim
 from spacy_psa.modules import int8
-from tests.helpers.commands import command
+from tests.helpers.commands import command, succeed
 from tests.helpers.nested_pipelines import DEEP, deep_pipeline, nodes
 
 run = command("quantize")
@@ -27,8 +27,7 @@ def shims(nlp, name="ner"):
 
 
 def test_the_new_pipeline_loads_and_finds_the_entities(trained_path, data, tmp_path):
-    found = run(trained_path, tmp_path / "int8", "--data", data)
-    assert found.exit_code == 0, found.output
+    found = succeed(run(trained_path, tmp_path / "int8", "--data", data))
     assert "ents_f" in found.output and "words a second" in found.output
     nlp, plain = spacy.load(tmp_path / "int8"), spacy.load(trained_path)
     assert any(shim.int8 for shim in shims(nlp)) and not any(shim.int8 for shim in shims(plain))
@@ -92,8 +91,7 @@ def test_one_line_says_what_stays_in_float32(trained_path, tmp_path):
 
 def test_a_model_of_small_layers_is_copied(trained_path, tmp_path, monkeypatch):
     monkeypatch.setattr(int8, "LEAST_WORK", 100)
-    found = run(trained_path, tmp_path / "int8")
-    assert found.exit_code == 0
+    found = succeed(run(trained_path, tmp_path / "int8"))
     assert "In int8: 0 weights (no layer is large enough to gain)" in found.output
     assert not any(shim.int8 for shim in shims(spacy.load(tmp_path / "int8")))
 

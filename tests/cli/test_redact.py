@@ -8,7 +8,7 @@ import pytest
 import spacy
 from spacy.tokens import DocBin
 
-from tests.helpers.commands import assert_one_error, command
+from tests.helpers.commands import assert_one_error, command, succeed
 from tests.helpers.pipelines import TEXTS, make_examples
 
 calibrate, annotate = command("calibrate"), command("annotate")
@@ -27,8 +27,7 @@ def dev(trained_path, tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def promising(trained_path, dev, tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("promising") / "model"
-    result = calibrate(trained_path, dev, *PROMISE, "--output", path)
-    assert result.exit_code == 0, result.output
+    succeed(calibrate(trained_path, dev, *PROMISE, "--output", path))
     return path
 
 
@@ -54,8 +53,7 @@ def test_thresholds_are_put_on_the_component_by_label_and_reported_with_their_co
 ):
     assert calibrate(model, dev, *PROMISE).exit_code == 0
     options = ["--label", "PER", "--label", "LOC", "--json", tmp_path / "record.json"]
-    result = calibrate(model, dev, "--recall", 0.7, "--confidence", 0.8, *options, "--test", dev)
-    assert result.exit_code == 0, result.output
+    succeed(calibrate(model, dev, "--recall", 0.7, "--confidence", 0.8, *options, "--test", dev))
     ner = spacy.load(model).get_pipe("ner")
     recalls = {label: each.recall for label, each in ner.calibrated.recall.items()}
     assert recalls == pytest.approx({"": 0.8, "PER": 0.7, "LOC": 0.7})
@@ -77,8 +75,9 @@ def test_thresholds_are_put_on_the_component_by_label_and_reported_with_their_co
 def test_target_texts_weight_the_documents(model, dev, tmp_path):
     target = tmp_path / "target.txt"
     target.write_text("\n".join(TEXTS * 2), encoding="utf8")
-    result = calibrate(model, dev, *PROMISE, "--target", target, "--json", tmp_path / "record.json")
-    assert result.exit_code == 0, result.output
+    result = succeed(
+        calibrate(model, dev, *PROMISE, "--target", target, "--json", tmp_path / "record.json")
+    )
     assert "if the target differs only in the features" in result.output
     record = json.loads((tmp_path / "record.json").read_text())
     assert record["target"] == str(target) and str(target) in record["checksums"]
@@ -90,8 +89,7 @@ def test_spans_are_replaced_by_their_labels_and_listed_for_a_person(
 ):
     out, review = tmp_path / "out.jsonl", tmp_path / "review.jsonl"
     options = ["--redact", "PER, LOC", "--recall", 0.8, "--review", review]
-    result = annotate(promising, text, out, *options, "--n-process", processes)
-    assert result.exit_code == 0, result.output
+    result = succeed(annotate(promising, text, out, *options, "--n-process", processes))
     rows = read(out)
     assert [row["id"] for row in rows] == list(range(len(TEXTS)))
     assert rows[0]["text"] == "[PER] met [PER] in [LOC] ."
@@ -114,8 +112,7 @@ def test_a_person_gets_what_is_not_predicted(promising, text, tmp_path):
     ner.calibrated.recall = {"": ner.calibrated.recall[""]._replace(least=1e-6)}
     nlp.to_disk(tmp_path / "wide")
     options = ["--redact", "PER", "--review", tmp_path / "review.jsonl"]
-    result = annotate(tmp_path / "wide", text, tmp_path / "out.jsonl", *options)
-    assert result.exit_code == 0, result.output
+    succeed(annotate(tmp_path / "wide", text, tmp_path / "out.jsonl", *options))
     rows = read(tmp_path / "review.jsonl")
     assert rows and {row["label"] for row in rows} == {"PER"}
     assert rows[0].keys() == {"where", "text", "label", "score", "before", "after", "source"}

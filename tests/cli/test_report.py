@@ -14,7 +14,7 @@ from spacy_psa.errors import InputError
 from spacy_psa.scoring import provenance
 from spacy_psa.scoring.report import plain
 from spacy_psa.scoring.result import best, read_log
-from tests.helpers.commands import assert_one_error, command
+from tests.helpers.commands import assert_one_error, command, succeed
 
 run = command("report")
 ROW = '{"epoch": %s, "step": 1, "score": 0.5, "scores": {}, "losses": {}}\n'
@@ -69,8 +69,7 @@ def log(tmp_path: Path) -> Path:
 
 
 def test_scores_are_those_of_spacys_scorer(model, test_set, tmp_path):
-    result = run(model, test_set, "--output", tmp_path / "out")
-    assert result.exit_code == 0
+    succeed(run(model, test_set, "--output", tmp_path / "out"))
     written = json.loads((tmp_path / "out.json").read_text())
     assert written["scores"]["ents_p"] == written["scores"]["ents_r"] == 0.5
     assert written["scores"]["ents_per_type"]["LOC"] == {"p": 0.5, "r": 1.0, "f": 2 / 3}
@@ -100,8 +99,7 @@ def test_each_genre_has_its_scores(model, test_set, tmp_path):
     for doc, genre in zip(docs, ("news", "fiction")):
         doc.user_data["genre"] = genre
     DocBin(docs=docs, store_user_data=True).to_disk(test_set)
-    result = run(model, test_set, "--output", tmp_path / "out")
-    assert result.exit_code == 0, result.output
+    succeed(run(model, test_set, "--output", tmp_path / "out"))
     page = (tmp_path / "out.md").read_text()
     rows = "| fiction | 3 | 0.00 |\n| news | 3 | 66.67 |"
     assert f"## By genre\n\n| Genre | Words | ents_f |\n| --- | --- | --- |\n{rows}" in page
@@ -176,8 +174,7 @@ def test_labels_are_shown_as_they_are(tmp_path):
     doc = Doc(nlp.vocab, words=words)
     doc.set_ents([Span(doc, i, i + 1, label) for i, label in enumerate(labels)])
     DocBin(docs=[doc]).to_disk(tmp_path / "test.spacy")
-    result = run(tmp_path / "model", tmp_path / "test.spacy", "--output", tmp_path / "out")
-    assert result.exit_code == 0, result.output
+    result = succeed(run(tmp_path / "model", tmp_path / "test.spacy", "--output", tmp_path / "out"))
     assert "[red]X" in result.stdout and "[/red]x" in result.stdout
     rows = (tmp_path / "out.md").read_text().partition("## By type")[2]
     rows = rows.partition("## Partial credit")[0].splitlines()

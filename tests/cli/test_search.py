@@ -8,7 +8,7 @@ import spacy
 from spacy.cli.train import train
 from spacy.util import load_config
 
-from tests.helpers.commands import assert_one_error, command
+from tests.helpers.commands import assert_one_error, command, succeed
 from tests.helpers.processes import run_elsewhere
 from tests.helpers.searches import BASE, RATE, SPACE, override_words, search_config, write_search
 
@@ -29,8 +29,7 @@ def whole(folder, tmp_path_factory):
     """An uninterrupted search: its output, and the files that it wrote."""
     path = tmp_path_factory.mktemp("whole")
     words = ["--output", path / "best.cfg", "--trials", 3, "--seed", 3, "--sampler", "random"]
-    result = run(BASE, folder / "space.toml", *words, *override_words(folder))
-    assert result.exit_code == 0, result.output
+    result = succeed(run(BASE, folder / "space.toml", *words, *override_words(folder)))
     return result, path
 
 
@@ -78,8 +77,9 @@ def test_several_trainings_at_a_time_find_what_one_finds(whole, folder, tmp_path
         request.getfixturevalue("on_ray")
     alone, path = whole
     words = ["--output", tmp_path / "best.cfg", "--sampler", "random", "--seed", 3, *words]
-    result = run(BASE, folder / "space.toml", "--trials", 3, *words, *override_words(folder))
-    assert result.exit_code == 0, result.output
+    result = succeed(
+        run(BASE, folder / "space.toml", "--trials", 3, *words, *override_words(folder))
+    )
     lines, expected = result.stdout.splitlines(), alone.stdout.splitlines()
     assert sorted(lines[:3]) == sorted(expected[:3])
     assert lines[3:] == [expected[3], f"Written: {tmp_path / 'best.cfg'}"]

@@ -11,7 +11,7 @@ import spacy
 from spacy.tokens import Doc, DocBin
 
 from spacy_psa.annotation.drawing import PALETTE
-from tests.helpers.commands import assert_one_error, command
+from tests.helpers.commands import assert_one_error, command, succeed
 from tests.helpers.nested_pipelines import DEEP, deep_pipeline
 from tests.helpers.pipelines import TEXTS, make_examples, make_nlp, small_model, train
 
@@ -33,8 +33,7 @@ def text(tmp_path) -> Path:
 
 @pytest.fixture
 def page(trained_path, text, tmp_path) -> Path:
-    result = run(trained_path, text, tmp_path / "page.html")
-    assert result.exit_code == 0, result.output
+    succeed(run(trained_path, text, tmp_path / "page.html"))
     return tmp_path / "page.html"
 
 

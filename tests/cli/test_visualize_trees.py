@@ -8,7 +8,7 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
 
-from tests.helpers.commands import assert_one_error, command
+from tests.helpers.commands import assert_one_error, command, succeed
 from tests.helpers.parsers import make_parser, train_parser, tree_examples
 from tests.helpers.trees import parse_tree
 
@@ -34,8 +34,7 @@ def texts(tmp_path):
 
 
 def test_svg_holds_the_words_and_labels_of_all_trees(model, texts, tmp_path):
-    result = run(model, texts, tmp_path / "out.svg")
-    assert result.exit_code == 0, result.output
+    succeed(run(model, texts, tmp_path / "out.svg"))
     root = ElementTree.parse(tmp_path / "out.svg").getroot()
     found = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
     assert found[:7] == ["S", "NP", "Ada", "VP", "left", "NP", "Bath"]
@@ -48,8 +47,7 @@ def test_svg_holds_the_words_and_labels_of_all_trees(model, texts, tmp_path):
 
 def test_characters_that_xml_cannot_have_are_replaced(model, tmp_path):
     (tmp_path / "in.txt").write_text("Ada \x00 \x01 \x1b \ufffe \uffff\nAda left\n", "utf8")
-    result = run(model, tmp_path / "in.txt", tmp_path / "out.svg")
-    assert result.exit_code == 0, result.output
+    succeed(run(model, tmp_path / "in.txt", tmp_path / "out.svg"))
     root = ElementTree.parse(tmp_path / "out.svg").getroot()
     found = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
     assert found.count("\ufffd") == 5 and "left" in found
@@ -71,8 +69,7 @@ def test_a_tree_too_deep_to_draw_is_named_and_the_others_are_drawn(tmp_path, end
     nlp.add_pipe("psa_test_deep")
     nlp.to_disk(tmp_path / "model")
     (tmp_path / "in.txt").write_text("Ada left\n" + "a " * 1500 + "\nAda left\n")
-    result = run(tmp_path / "model", tmp_path / "in.txt", tmp_path / f"out.{ending}")
-    assert result.exit_code == 0, result.output
+    result = succeed(run(tmp_path / "model", tmp_path / "in.txt", tmp_path / f"out.{ending}"))
     assert "in.txt:2: not annotated: a tree is too deep to draw" in result.stderr
     assert (tmp_path / f"out.{ending}").read_text().count("left") == 2
 
@@ -123,8 +120,7 @@ def test_pipeline_without_a_parser_is_one_error(texts, tmp_path):
 
 
 def test_confidences_stand_behind_the_labels(model, texts, tmp_path):
-    result = run(model, texts, tmp_path / "out.svg", "--confidence")
-    assert result.exit_code == 0, result.output
+    succeed(run(model, texts, tmp_path / "out.svg", "--confidence"))
     root = ElementTree.parse(tmp_path / "out.svg").getroot()
     found = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
     words = {"Ada", "left", "Bath", "."}
@@ -140,8 +136,7 @@ def test_confidences_of_several_sentences_stay_with_their_trees(model, tmp_path)
     doc = Doc(nlp.vocab, words=["Ada", "left", "Bath", ".", "Bath", "left", "Ada", "."])
     doc[4].is_sent_start = True
     DocBin(docs=[doc]).to_disk(tmp_path / "in.spacy")
-    result = run(model, tmp_path / "in.spacy", tmp_path / "out.txt", "--confidence")
-    assert result.exit_code == 0, result.output
+    succeed(run(model, tmp_path / "in.spacy", tmp_path / "out.txt", "--confidence"))
     first, second, _ = (tmp_path / "out.txt").read_text().split("\n\n")
     assert "Ada" in first.split()[-4:] and first.split()[0] == second.split()[0] == "S"
 
@@ -156,8 +151,7 @@ def test_one_of_several_parsers_is_chosen_and_its_span_group_drawn(tmp_path, tex
     nlp.to_disk(tmp_path / "model")
     assert_one_error(run(tmp_path / "model", texts, tmp_path / "out.txt"), "parser or flat")
     for name, label in (("parser", "S"), ("flat", "X")):
-        result = run(tmp_path / "model", texts, tmp_path / "out.txt", "--pipe", name)
-        assert result.exit_code == 0, result.output
+        succeed(run(tmp_path / "model", texts, tmp_path / "out.txt", "--pipe", name))
         assert (tmp_path / "out.txt").read_text().split()[0] == label
 
 
@@ -166,6 +160,5 @@ def test_trees_on_a_doc_are_replaced(model, tmp_path):
     doc = Doc(nlp.vocab, words=["Ada", "left", "Bath", "."])
     doc.spans["constituents"] = [Span(doc, 0, 4, "NP"), Span(doc, 0, 2, "NP")]
     DocBin(docs=[doc]).to_disk(tmp_path / "in.spacy")
-    result = run(model, tmp_path / "in.spacy", tmp_path / "out.txt")
-    assert result.exit_code == 0, result.output
+    succeed(run(model, tmp_path / "in.spacy", tmp_path / "out.txt"))
     assert (tmp_path / "out.txt").read_text().split()[0] == "S"

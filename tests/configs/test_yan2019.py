@@ -16,7 +16,7 @@ from thinc.api import Adam
 
 from spacy_psa.modules.tener import TENER
 from spacy_psa.modules.transformer import Transformer
-from tests.helpers.commands import command
+from tests.helpers.commands import command, succeed
 from tests.helpers.configs import read, training_of
 from tests.helpers.layers import modules_of, torch_modules
 from tests.helpers.modules import parameter_count
@@ -184,8 +184,7 @@ def test_the_authors_choice_for_weibo_is_reached_by_the_values_that_the_file_nam
     base = CONFIGS / "ner" / "tener_zh.cfg"
     (values,) = re.findall(r'--vars.set "(.+)"', base.read_text())
     weibo, out = CONFIGS / "corpora" / "weibo.cfg", tmp_path / "out.cfg"
-    result = command("merge-config")(base, weibo, out, *values.split())
-    assert result.exit_code == 0, result.stderr
+    succeed(command("merge-config")(base, weibo, out, *values.split()))
     config = load_config(out).interpolate()
     encode = config["components"]["ner"]["model"]["tok2vec"]["encode"]
     assert (encode["heads"], encode["head_width"], encode["layers"]) == (4, 32, 1)

@@ -13,7 +13,7 @@ from spacy_psa.corpora.documents import join_documents
 from spacy_psa.corpora.gum import read_docs
 from spacy_psa.corpora.repository import git_ids
 from spacy_psa.errors import InputError
-from tests.helpers.commands import assert_one_error, command
+from tests.helpers.commands import assert_one_error, command, succeed
 from tests.helpers.corpora import write_gum
 from tests.test_project import Files
 
@@ -84,8 +84,7 @@ def assets(folder: Path, *arguments: object):
 
 def test_the_files_of_the_repository_are_packed_and_checked(tmp_path, server, vocab):
     assert_one_error(assets(tmp_path), "gum.tar.xz")
-    result = assets(tmp_path, "--download")
-    assert result.exit_code == 0, result.output
+    succeed(assets(tmp_path, "--download"))
     archive = tmp_path / "assets" / "gum" / "gum.tar.xz"
     assert [path.name for path in archive.parent.iterdir()] == ["gum.tar.xz"]
     assert git_ids(archive) == git_ids(server)
@@ -106,8 +105,7 @@ def test_other_files_than_those_of_the_commit_are_refused(tmp_path, server):
     assert_one_error(assets(tmp_path, "--download"), "GUM_news_rome.conllu", "404")
     file.write_bytes(right)  # the other files are not downloaded again
     (server / "LICENSE.txt").unlink()
-    result = assets(tmp_path, "--download")
-    assert result.exit_code == 0, result.output
+    succeed(assets(tmp_path, "--download"))
 
 
 def test_a_mirror_has_the_archive(tmp_path, server):

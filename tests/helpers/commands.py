@@ -31,6 +31,12 @@ def convert(*arguments: object) -> Result:
     return result
 
 
+def succeed(result: Result) -> Result:
+    """The result of a command, which has succeeded."""
+    assert result.exit_code == 0, result.output
+    return result
+
+
 def assert_one_error(result: Result, *reasons: str) -> None:
     """A command has failed with code 2 and one line, which names the reasons."""
     assert result.exit_code == 2

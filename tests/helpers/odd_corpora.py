@@ -51,8 +51,8 @@ CORPORA: dict[str, Callable[[], tuple[list[Doc], list[Doc]]]] = {
     "dev docs without annotation": lambda: (good(), [sentence(["Ada", "came"], None)]),
     "dev docs without tokens": lambda: (good(), [sentence([])]),
     "one label": lambda: (good(), good()),
-    "300 labels": lambda: (
-        [sentence(["Ada", "met", "Evans"], f"L{i}") for i in range(300)], good("L7")
+    "150 labels": lambda: (
+        [sentence(["Ada", "met", "Evans"], f"L{i}") for i in range(150)], good("L7")
     ),
     "other tokens": lambda: (
         [sentence(["Ada", "-", "Love", "lace", "came", "do", "n't", "."], spaces=[False] * 8),

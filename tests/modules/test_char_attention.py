@@ -1,10 +1,8 @@
 """Words from their characters by self-attention."""
 
-import pytest
 import torch
 
-from spacy_psa.errors import InputError
-from spacy_psa.modules.char_attention import CharAdaTrans, CharTransformer
+from spacy_psa.modules.char_attention import CharTransformer
 from tests.helpers.modules import randomised
 from tests.helpers.words import encode_words
 
@@ -14,9 +12,3 @@ def test_transformer_knows_places_in_the_word_and_not_in_the_batch():
     twice = encode_words(module, [[1, 2], [1, 2]])
     torch.testing.assert_close(twice[0], twice[1])
     assert not torch.allclose(encode_words(module, [[1, 2]]), encode_words(module, [[2, 1]]))
-
-
-@pytest.mark.parametrize("make", [CharTransformer, CharAdaTrans])
-def test_heads_that_do_not_divide_the_width_are_refused(make):
-    with pytest.raises(InputError, match="heads is 4: it must divide the width, 6"):
-        make(9, width=6, heads=4)

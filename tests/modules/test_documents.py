@@ -8,7 +8,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_psa.errors import InputError
 from spacy_psa.kernels import available
 from spacy_psa.modules import documents
 from spacy_psa.modules.documents import (
@@ -137,20 +136,6 @@ def test_memory_dropout_leaves_some_tokens_as_they_are_only_in_training():
 def test_with_a_memory_dropout_of_one_training_has_no_memory():
     module, x = randomised(DocumentMemory(WIDTH, INNER, memory_dropout=1.0)).train(), states()
     assert torch.equal(module(x, torch.tensor(OCCURRENCES)), x)
-
-
-@pytest.mark.parametrize(
-    ("make", "settings", "message"),
-    [
-        (DocumentMemory, {"width": 0}, "width is 0"),
-        (DocumentMemory, {"scoring": "sum"}, "scoring is 'sum'"),
-        (SentenceContext, {"dropout": 1.5}, "dropout is 1.5"),
-        (DocumentMemory, {"memory_dropout": -0.1}, "memory_dropout is -0.1"),
-    ],
-)
-def test_bad_settings_are_named(make, settings, message):
-    with pytest.raises(InputError, match=message):
-        make(WIDTH, **settings)
 
 
 # Places of words and sentences

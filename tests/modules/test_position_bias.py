@@ -5,7 +5,6 @@ import itertools
 import pytest
 import torch
 
-from spacy_psa.errors import InputError
 from spacy_psa.modules.position_bias import PositionBias
 from spacy_psa.modules.psa import PositionAwareAttention
 from spacy_psa.ragged import mask
@@ -60,11 +59,3 @@ def test_position_aware_attention_keeps_the_names_of_its_parameters():
 def test_a_part_that_is_left_out_has_no_parameters():
     assert not [*PositionBias(4, use_psi=False).parameters()]
     assert {*PositionBias(4, use_token_bias=False).state_dict()} == {"mix"}
-
-
-@pytest.mark.parametrize(("option", "value"), [("window", 0), ("version", "thesis")])
-def test_unknown_options_are_refused(option, value):
-    with pytest.raises(InputError, match=f"{option} is {value!r}: it must be"):
-        PositionBias(4, **{option: value})
-    with pytest.raises(InputError, match="width is 0: it must be 1 or more"):
-        PositionBias(0)

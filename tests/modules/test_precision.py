@@ -5,7 +5,6 @@ import pytest
 import torch
 from torch import nn
 
-from spacy_psa.errors import InputError
 from spacy_psa.modules import products
 from spacy_psa.modules.chain_potentials import Emission, EmissionTransition, LabelPair
 from spacy_psa.modules.documents import (
@@ -135,12 +134,6 @@ def test_auto_is_the_precision_that_the_processor_has_instructions_for(name, ask
 
     for ours, theirs in zip(run("auto"), run(asked), strict=True):
         assert torch.equal(ours, theirs)
-
-
-@pytest.mark.parametrize("name", ENCODERS)
-def test_an_unknown_precision_is_refused(name):
-    with pytest.raises(InputError, match="precision is 'float16': it must be one of"):
-        MODULES[name](precision="float16")
 
 
 @pytest.mark.parametrize("name", ["PSA", "BiLSTM", "IDCNN", "memory"])

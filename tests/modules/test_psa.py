@@ -481,14 +481,3 @@ def test_weights_start_glorot_and_biases_zero():
         else:
             bound = math.sqrt(6 / fan)
             assert 0.85 * bound < parameter.abs().max() <= bound, name
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"window": 0}, {"version": "thesis"}, {"activation": "gelu"}],
-)
-def test_bad_options_are_refused(options):
-    with pytest.raises(ValueError, match=next(iter(options))):
-        PositionAwareAttention(4, **options)
-    with pytest.raises(ValueError, match="width"):
-        PositionAwareAttention(0)

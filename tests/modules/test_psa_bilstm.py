@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import nn
 
-from spacy_psa.errors import InputError
 from spacy_psa.modules.chain_potentials import Emission, LabelPair
 from spacy_psa.modules.lstm import BiLSTM
 from spacy_psa.modules.psa import ContextFusion, PSABiLSTM
@@ -14,7 +13,7 @@ from spacy_psa.modules.sinusoids import SinusoidalPositions
 from spacy_psa.ragged import pad
 from spacy_psa.structs.chain import LinearChain
 from tests.helpers.modules import randomised
-from tests.helpers.ragged import batch, one_by_one
+from tests.helpers.ragged import batch
 
 WIDTH, HIDDEN = 4, 3
 LENGTHS = (3, 1, 5)
@@ -77,12 +76,6 @@ def test_forward_is_the_slots_one_after_the_other(version):
 def test_no_slots_at_all_change_nothing():
     x, n = batch(LENGTHS, WIDTH)
     assert torch.equal(encoder(bottom=NONE, middle=NONE, top=NONE)(x, n), x)
-
-
-def test_a_sentence_does_not_depend_on_its_batch():
-    module = encoder()
-    x, n = batch(LENGTHS, WIDTH)
-    torch.testing.assert_close(module(x, n), one_by_one(module, x, n))
 
 
 def test_dropout_is_active_in_training_only():
@@ -252,29 +245,6 @@ def test_what_is_seen_is_what_the_layers_do():
 def test_a_bilstm_alone_has_no_attention_to_see():
     x, n = batch(LENGTHS, WIDTH)
     assert encoder(bottom=NONE, top=NONE).inspect(x, n) == []
-
-
-# Bad options
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"bottom": "lstm"},
-        {"middle": None},
-        {"top": "Attention"},
-        {"position": "relative"},
-        {"version": "thesis"},
-        {"activation": "gelu"},
-        {"window": 0},
-    ],
-    ids=str,
-)
-def test_an_unknown_option_is_one_clear_error(options):
-    (name, value) = next(iter(options.items()))
-    with pytest.raises(InputError, match=name) as error:
-        PSABiLSTM(WIDTH, HIDDEN, **options)
-    assert str(value) in str(error.value)
 
 
 @pytest.mark.parametrize("bottom", KINDS)

@@ -7,13 +7,12 @@ import pytest
 import torch
 from torch import nn
 
-from spacy_psa.errors import InputError
 from spacy_psa.modules import transformer
 from spacy_psa.modules.position_bias import PositionBias
 from spacy_psa.modules.sinusoids import SinusoidalPositions
 from spacy_psa.modules.transformer import MultiHeadAttention, PSATransformer
 from tests.helpers.modules import EXACT, gradcheck, randomised
-from tests.helpers.ragged import batch, one_by_one
+from tests.helpers.ragged import batch
 
 WIDTH, HEADS = 6, 2
 LENGTHS = [3, 1, 5]
@@ -111,12 +110,6 @@ def test_matrices_start_by_glorots_rule_and_biases_at_zero():
             assert (module.weight == 1).all()
 
 
-def test_a_sentence_does_not_depend_on_its_batch():
-    module = encoder()
-    x, lengths = batch(LENGTHS, 4)
-    torch.testing.assert_close(module(x, lengths), one_by_one(module, x, lengths), **EXACT)
-
-
 def test_a_token_alone_has_no_context_under_the_mask():
     attention = randomised(MultiHeadAttention(WIDTH, HEADS, psi=PositionBias(WIDTH)))
     x, lengths = batch([1], WIDTH)
@@ -130,16 +123,3 @@ def test_a_token_alone_has_no_context_under_the_mask():
 def test_gradients_are_right(version):
     module = randomised(MultiHeadAttention(4, 2, psi=PositionBias(4, window=2, version=version)))
     assert gradcheck(module, *batch([3, 1, 2], 4))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"position": "relative"}, "position is 'relative'"),
-        ({"version": "v3"}, "version is 'v3'"),
-        ({"window": 0}, "window is 0: it must be 1 or more"),
-    ],
-)
-def test_unknown_options_are_refused(options, message):
-    with pytest.raises(InputError, match=message):
-        PSATransformer(4, heads=2, head_width=3, **options)

@@ -4,15 +4,13 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import nn
 
 from spacy_psa.errors import InputError
 from spacy_psa.modules.chain_potentials import Emission
 from spacy_psa.modules.self_attentive import SelfAttentiveBiLSTM
 from tests.helpers.modules import EXACT, randomised, with_gradients
-from tests.helpers.ragged import batch, one_by_one
+from tests.helpers.ragged import batch
 
 WIDTH, HIDDEN, HEADS = 3, 6, 4
 DRY = {"input_dropout": 0.0, "output_dropout": 0.0}
@@ -66,14 +64,6 @@ def test_weights_equal_a_double_loop():
     for seen, expected, size in zip(layer.attention, by_loops(module, x, n)[1], n):
         torch.testing.assert_close(seen[:, :size, :size], expected, **EXACT)
         assert not seen[:, :, size:].any()
-
-
-@settings(max_examples=15)
-@given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.booleans(), st.integers(0, 99))
-def test_a_batch_equals_its_sentences(lengths, separate, seed):
-    module = double(seed, separate=separate)
-    x, n = tokens(lengths, seed)
-    torch.testing.assert_close(module(x, n), one_by_one(module, x, n), **EXACT)
 
 
 def test_every_token_sees_both_sides_though_the_directions_are_apart():

@@ -10,7 +10,7 @@ from thinc.api import Adam
 
 from spacy_psa.corpora.documents import join_documents
 from spacy_psa.scoring.result import read_examples
-from tests.helpers.commands import command
+from tests.helpers.commands import command, succeed
 from tests.helpers.paths import CONFIGS
 from tests.helpers.pipelines import (
     entities,
@@ -247,8 +247,7 @@ def test_training_by_a_config_reads_documents_and_so_does_the_report(make_model,
     config.to_disk(tmp_path / "config.cfg")
     paths = [f"--paths.{part}={tmp_path / part}.spacy" for part in ("train", "dev")]
     output = tmp_path / "out"
-    result = command("train")(tmp_path / "config.cfg", "--output", output, *paths)
-    assert result.exit_code == 0, result.output
+    succeed(command("train")(tmp_path / "config.cfg", "--output", output, *paths))
     best = spacy.load(output / "model-best")
     examples = read_examples(best, tmp_path / "dev.spacy")
     assert [len(list(example.predicted.sents)) for example in examples] == [2, 2, 3, 2]

@@ -8,7 +8,7 @@ from spacy.cli.debug_data import debug_data
 from spacy.cli.evaluate import evaluate
 from spacy.cli.train import train
 from spacy.tokens import Doc, DocBin, Span
-from spacy.util import load_config
+from spacy.util import load_config, walk_dict
 
 from spacy_psa.corpora.jsonl import read_docs
 from spacy_psa.scoring.result import measure, read_examples
@@ -105,16 +105,14 @@ def test_spacy_debug_checks_the_config(folder, name, capsys, tmp_path):
 
 @pytest.mark.parametrize("name", RUNNABLE)
 def test_each_config_trains_on_trees_alone(folder, tmp_path, name):
-    """Nothing else is given on the command line; encoders are made small."""
+    """Nothing else is given on the command line; models are made small."""
     path = CONFIGS / "parser" / f"{name}.cfg"
-    encode = load_config(path, interpolate=True)["components"]["parser"]["model"]["tok2vec"][
-        "encode"
-    ]
-    small = {"layers": 1, "feedforward": 16, "heads": 2, "head_width": 4}
+    small = {"layers": 1, "feedforward": 16, "heads": 2, "head_width": 4, "rows": 500}
+    model = load_config(path, interpolate=True)["components"]["parser"]["model"]
     overrides = {
-        f"components.parser.model.tok2vec.encode.{key}": value
-        for key, value in small.items()
-        if key in encode
+        f"components.parser.model.{'.'.join(keys)}": small[keys[-1]]
+        for keys, _ in walk_dict(model)
+        if keys[-1] in small
     }
     overrides |= {
         "paths.train": str(folder / "trees.spacy"),

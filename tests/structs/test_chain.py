@@ -368,7 +368,6 @@ ZEROS = torch.zeros(2, 3, 2, 2)
         ),
         (lambda: full().log_prob(torch.full((2, 3), 2)), "from 0 to 1"),
         (lambda: full().score(torch.full((2, 3), -1)), "from 0 to 1"),
-        (lambda: full().kbest(0), "k must be"),
     ],
 )
 def test_what_does_not_fit_is_an_error(build, message):

@@ -29,8 +29,6 @@ class Family(NamedTuple):
     scores: Callable[..., Tensor]  # random ones of sentences, with 3 tags or labels
     values: Callable[[Tensor, int], list[tuple[Any, float]]]  # of a sentence, with their scores
     plain: Callable[[Any], Hashable]  # a value that can be compared
-    parts: Callable[[Hashable], list[tuple[int, ...]]]  # where a value counts in `marginals`
-    counted: Callable[[Tensor], Tensor]  # the marginals of these parts
     impossible: Callable[[Tensor, int], None]  # leaves a sentence of the scores no value
     constrain: Callable[[Any], Any]  # evidence on the first and the last of `LENGTHS`
     agrees: Callable[[int, Any], bool]  # whether a value of a sentence agrees with it
@@ -72,8 +70,6 @@ FAMILIES = {
         scores=random_potentials,
         values=lambda scores, n: [tuple(found) for found in enumerate_sequences(scores, n)],
         plain=lambda tags: tuple(torch.as_tensor(tags).tolist()),
-        parts=lambda tags: list(enumerate(tags)),
-        counted=lambda marginals: marginals,
         impossible=exclude_chain,
         constrain=constrain_chain,
         agrees=chain_agrees,
@@ -83,8 +79,6 @@ FAMILIES = {
         scores=random_scores,
         values=enumerate_trees,
         plain=tuple,
-        parts=lambda tree: [(i, j, label - 1) for i, j, label in tree],
-        counted=lambda marginals: marginals[..., 1:],
         impossible=exclude_tree,
         constrain=constrain_tree,
         agrees=tree_agrees,
@@ -170,27 +164,6 @@ def test_evidence_gives_a_distribution_of_the_same_kind(path, family):
 
 
 # Values and probabilities
-
-
-@pytest.mark.parametrize("excluded", [0.0, 0.2])
-def test_results_are_those_of_enumeration(path, dtype, family, excluded):
-    scores = family.scores(LENGTHS, 2, seed=13, excluded=excluded, dtype=dtype)
-    dist = family.kind(scores, LENGTHS)
-    ranked = dist.kbest(40)  # more than there are
-    for b, truth in enumerate(truth_of(family, scores)):
-        best = next(iter(truth))  # the seed leaves something possible
-        assert family.plain(dist.argmax[b]) == best
-        assert [family.plain(v) for _, v in ranked[b]] == list(truth)
-        found = [math.exp(log_prob) for log_prob, _ in ranked[b]]
-        assert found == pytest.approx(list(truth.values()), abs=TOLERANCE[dtype])
-        entropy = -sum(p * math.log(p) for p in truth.values())
-        assert dist.entropy[b].item() == pytest.approx(entropy, abs=TOLERANCE[dtype])
-        marginals = torch.zeros_like(family.counted(dist.marginals)[b], dtype=torch.float64)
-        for value, probability in truth.items():
-            for part in family.parts(value):
-                marginals[part] += probability
-        ours = family.counted(dist.marginals)[b].double()
-        torch.testing.assert_close(ours, marginals, atol=TOLERANCE[dtype], rtol=0)
 
 
 @pytest.mark.parametrize("excluded", [0.0, 0.2])

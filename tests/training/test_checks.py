@@ -11,7 +11,7 @@ from spacy.training.initialize import init_nlp
 from spacy.util import load_config, load_model_from_config
 
 from spacy_psa.errors import InputError
-from tests.helpers.commands import assert_one_error, command
+from tests.helpers.commands import assert_one_error, command, succeed
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 TOK2VEC = "model.tok2vec"
@@ -83,8 +83,7 @@ def test_the_error_names_an_option_with_which_the_training_begins(tmp_path):
     arguments = [CONFIGS / "ner" / "psa.cfg", "-o", tmp_path / "out", *options]
     result = command("train")(*arguments)
     assert_one_error(result, "UNSEEN", advice := "--initialize.after_init null")
-    result = command("train")(*arguments, *advice.split())
-    assert result.exit_code == 0, result.output
+    succeed(command("train")(*arguments, *advice.split()))
     assert spacy.load(tmp_path / "out" / "model-last").get_pipe("ner").labels == ("SEEN",)
 
 

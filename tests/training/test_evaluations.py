@@ -7,7 +7,7 @@ import pytest
 from spacy.training.initialize import init_nlp
 
 from spacy_psa.training.checks import check_dev_labels, no_evaluation
-from tests.helpers.commands import command
+from tests.helpers.commands import command, succeed
 from tests.helpers.trainings import make_config
 from tests.training.test_checks import write
 
@@ -84,8 +84,7 @@ def test_the_command_says_it_once_before_the_first_step(tmp_path):
     config = make_config(tmp_path / "train.spacy", eval_frequency=1405, max_steps=2)
     config["training"]["logger"]["output_file"] = None
     config.to_disk(tmp_path / "config.cfg")
-    result = command("train")(tmp_path / "config.cfg", "--output", tmp_path / "out")
-    assert result.exit_code == 0, result.output
+    result = succeed(command("train")(tmp_path / "config.cfg", "--output", tmp_path / "out"))
     assert result.stderr.count("warning: the training ends after 3 update(s)") == 1
 
 

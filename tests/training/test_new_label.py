@@ -12,7 +12,7 @@ from thinc.api import Adam
 
 from spacy_psa.pipeline.distillation import Teacher, taught
 from spacy_psa.training.new_label import learn_labels
-from tests.helpers.commands import assert_one_error, command
+from tests.helpers.commands import assert_one_error, command, succeed
 from tests.helpers.embedders import LISTENER
 from tests.helpers.pipelines import (
     TEXTS,
@@ -71,8 +71,7 @@ def entities(path, texts):
 def test_the_new_label_is_learned_and_the_others_stay(model, examples, tmp_path):
     texts = model.parent / "texts.txt"
     arguments = [model, examples, "--label", "SHIP", "--texts", texts, "--updates", 40]
-    result = teach_label(*arguments, "--output", tmp_path / "new")
-    assert result.exit_code == 0, result.output
+    result = succeed(teach_label(*arguments, "--output", tmp_path / "new"))
     assert "40 updates from 3 sentences with annotation and 8 other texts" in result.stdout
     assert "16 of the 16 old spans are predicted as before" in result.stdout
     old = [[s for s in spans if s[2] != "SHIP"] for spans in entities(tmp_path / "new", TEXTS)]
@@ -81,8 +80,7 @@ def test_the_new_label_is_learned_and_the_others_stay(model, examples, tmp_path)
     assert ships == [(1, 2, "SHIP"), (3, 4, "LOC")]  # which the examples do not have
     pipe = spacy.load(tmp_path / "new").get_pipe("ner")
     assert pipe.labels == ("LOC", "ORG", "PER", "SHIP") and pipe.temperature == 1.0
-    again = teach_label(*arguments, "--output", tmp_path / "again")
-    assert again.exit_code == 0
+    succeed(teach_label(*arguments, "--output", tmp_path / "again"))
     weights = [(tmp_path / each / "ner" / "model").read_bytes() for each in ("new", "again")]
     assert weights[0] == weights[1]
 
@@ -94,8 +92,7 @@ def test_a_chunker_learns_a_label(tmp_path, examples):
     nlp.config["training"]["optimizer"]["learn_rate"] = 0.02
     nlp.to_disk(tmp_path / "old")
     arguments = [tmp_path / "old", examples, "--label", "SHIP", "--updates", 60]
-    result = teach_label(*arguments, "--output", tmp_path / "new")
-    assert result.exit_code == 0, result.output
+    succeed(teach_label(*arguments, "--output", tmp_path / "new"))
     doc = spacy.load(tmp_path / "new")("The Beagle left Leeds")
     assert (1, 2, "SHIP") in spans_of(doc.spans["chunks"])
 

@@ -15,7 +15,7 @@ NOTHING_TO_LEARN = ("no docs", "empty docs", "no annotation")
 @pytest.mark.parametrize("corpus", CORPORA)
 def test_odd_data_trains_all_components_or_is_one_error(tmp_path, corpus):
     write(tmp_path, *CORPORA[corpus]())
-    names = NAMES if corpus != "300 labels" else ("tagger", "ner")  # all four take a minute
+    names = NAMES if corpus != "150 labels" else ("tagger", "ner")  # all four take a minute
     result = train(config(tmp_path, names), "--output", tmp_path / "out")
     if corpus in NOTHING_TO_LEARN:
         assert_one_error(result, "tagger", "training data", "no annotation")

@@ -8,7 +8,7 @@ from spacy.tokens import DocBin, Span
 from thinc.api import Adam
 
 from spacy_psa.modules import int8
-from tests.helpers.commands import command
+from tests.helpers.commands import command, succeed
 from tests.helpers.encoders import WITHOUT_DROPOUT, pretrained, write_encoder
 from tests.helpers.parsers import make_parser, train_parser, tree_examples
 from tests.helpers.paths import CONFIGS
@@ -88,8 +88,7 @@ BOTH = pytest.mark.parametrize("name", ["tuned", "frozen"])
 def test_it_is_joined_with_models_of_any_encoder(models, tmp_path, name, other):
     if name == other:
         other = "frozen"
-    done = command("ensemble")(models / name, models / other, "--output", tmp_path / "joined")
-    assert done.exit_code == 0, done.output
+    succeed(command("ensemble")(models / name, models / other, "--output", tmp_path / "joined"))
     joined, *members = (
         spacy.load(path).get_pipe("ner")
         for path in (tmp_path / "joined", models / name, models / other)
@@ -102,10 +101,8 @@ def test_it_is_joined_with_models_of_any_encoder(models, tmp_path, name, other):
 def test_a_parser_is_joined_and_rounded(parser, tmp_path, monkeypatch):
     monkeypatch.setattr(int8, "LEAST_WORK", 0)
     spacy.load(parser).to_disk(tmp_path / "other")
-    done = command("ensemble")(parser, tmp_path / "other", "--output", tmp_path / "joined")
-    assert done.exit_code == 0, done.output
-    done = command("quantize")(parser, tmp_path / "int8")
-    assert done.exit_code == 0, done.output
+    succeed(command("ensemble")(parser, tmp_path / "other", "--output", tmp_path / "joined"))
+    succeed(command("quantize")(parser, tmp_path / "int8"))
     docs = [eg.predicted for eg in tree_examples(spacy.blank("en"))]
     joined, rounded, plain = (
         spacy.load(path).get_pipe("parser").distribution(docs).span_marginals
@@ -118,8 +115,7 @@ def test_a_parser_is_joined_and_rounded(parser, tmp_path, monkeypatch):
 @BOTH
 def test_the_linear_layers_of_the_encoder_are_rounded(models, tmp_path, monkeypatch, name):
     monkeypatch.setattr(int8, "LEAST_WORK", 0)
-    done = command("quantize")(models / name, tmp_path / "int8")
-    assert done.exit_code == 0, done.output
+    succeed(command("quantize")(models / name, tmp_path / "int8"))
     nlp, plain = (spacy.load(path) for path in (tmp_path / "int8", models / name))
     [module] = [
         shim.module.net
@@ -139,8 +135,7 @@ def test_it_teaches_a_small_student(models, tmp_path, corpus, name):
     config["components"]["ner"]["model"] = small_model("transition")
     config["training"]["logger"]["output_file"] = None
     config.to_disk(tmp_path / "config.cfg")
-    done = command("distill")(models / name, tmp_path / "config.cfg", "-o", tmp_path / "student")
-    assert done.exit_code == 0, done.output
+    succeed(command("distill")(models / name, tmp_path / "config.cfg", "-o", tmp_path / "student"))
     assert b"bert" not in (tmp_path / "student" / "model-last" / "config.cfg").read_bytes()
 
 
@@ -177,8 +172,7 @@ def test_commands_annotate_calibrate_and_compare(models, corpus, tmp_path):
         ("calibrate", tuned, corpus),
         ("compare", corpus, tuned, models / "frozen", "-o", tmp_path / "page.html"),
     ):
-        done = command(name)(*arguments)
-        assert done.exit_code == 0, done.output
+        succeed(command(name)(*arguments))
     lines = (tmp_path / "out.jsonl").read_text(encoding="utf8").splitlines()
     assert len(lines) == len(TEXTS)
     assert spacy.load(tuned).get_pipe("ner").temperature != 1.0
@@ -236,8 +230,7 @@ def test_one_config_trains_four_components_over_one_encoder(encoder, tmp_path):
     }
     options = [word for key, value in small.items() for word in (f"--{key}", value)]
     config = CONFIGS / "shared" / "pretrained.cfg"
-    done = command("train")(config, "--output", tmp_path / "out", *options)
-    assert done.exit_code == 0, done.output
+    succeed(command("train")(config, "--output", tmp_path / "out", *options))
     nlp = spacy.load(tmp_path / "out" / "model-last")
     doc = nlp(trees[0].text)
     assert {t.tag_ for t in doc} == {"X", "Y"} and doc.has_annotation("ENT_IOB")

@@ -9,7 +9,7 @@ from spacy.tokens import DocBin
 from spacy_psa.errors import InputError
 from spacy_psa.training import rules
 from spacy_psa.training.rules import add_rules, read_patterns, with_rules
-from tests.helpers.commands import command
+from tests.helpers.commands import command, succeed
 from tests.helpers.pipelines import MARKED, entities, make_examples, make_nlp, random_nlp, train
 
 TOWNS = [{"label": "LOC", "pattern": town} for town in ("Leeds", "Bath", "Ada")]
@@ -84,8 +84,7 @@ def test_the_command_learns_weights_and_saves_them(tmp_path, monkeypatch):
     towns = write(tmp_path / "towns.jsonl", TOWNS)
     given = ("add-rules", tmp_path / "model", towns, "--output", tmp_path / "new")
     name, *rest = given
-    result = command(name)(*rest, "--dev", tmp_path / "dev.spacy")
-    assert result.exit_code == 0, result.stderr
+    result = succeed(command(name)(*rest, "--dev", tmp_path / "dev.spacy"))
     assert "towns" in result.stdout and "without" in result.stdout
     new = spacy.load(tmp_path / "new")
     weights = new.get_pipe("ner").suggested_spans["towns"]

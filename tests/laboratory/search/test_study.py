@@ -161,6 +161,14 @@ POSTGRES = os.environ.get("SPACY_PSA_POSTGRES", "")  # the URL of an empty datab
 no_postgres = pytest.mark.skipif(not POSTGRES, reason="SPACY_PSA_POSTGRES names no database")
 
 
+@pytest.fixture(scope="module")
+def five(folder, tmp_path_factory):
+    """The settings and scores of five trials of one process."""
+    storage = tmp_path_factory.mktemp("alone") / "alone.db"
+    alone = searched(folder, storage, sampler="random", seed=5, startup=100)
+    return sorted((str(t.params), t.value) for t in (alone.step() for _ in range(5)))
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -169,9 +177,9 @@ no_postgres = pytest.mark.skipif(not POSTGRES, reason="SPACY_PSA_POSTGRES names 
         pytest.param(POSTGRES, id="postgresql", marks=no_postgres),
     ],
 )
-def test_several_processes_search_together_and_replace_one_that_is_killed(folder, tmp_path, name):
-    alone = searched(folder, tmp_path / "alone.db", sampler="random", seed=5, startup=100)
-    expected = [alone.step() for _ in range(5)]
+def test_several_processes_search_together_and_replace_one_that_is_killed(
+    folder, tmp_path, name, five
+):
     storage = name.format(tmp_path) if "://" in name else str(tmp_path / name)
     killed = start_process(search_together, folder, storage, 5, 1)
     shared = searched(folder, storage, sampler="random", seed=5)
@@ -187,8 +195,7 @@ def test_several_processes_search_together_and_replace_one_that_is_killed(folder
     assert found.done == 5 and found.step(limit=5) is None
     complete = found.study.get_trials(states=(TrialState.COMPLETE,))
     assert len(complete) == 5
-    values = sorted((str(t.params), t.value) for t in complete)
-    assert values == sorted((str(t.params), t.value) for t in expected)
+    assert sorted((str(t.params), t.value) for t in complete) == five
 
 
 def test_a_trial_that_has_just_begun_is_not_begun_again(folder, tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ from spacy.util import fix_random_seed, load_config
 
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.distillation import Teacher, learn_from
-from tests.helpers.commands import assert_one_error, command
+from tests.helpers.commands import assert_one_error, command, succeed
 from tests.helpers.parsers import chart_model, make_parser, train_parser, tree_examples
 from tests.helpers.paths import CONFIGS
 from tests.helpers.pipelines import parameters, randomize
@@ -132,8 +132,7 @@ def test_the_command_trains_a_student_of_trees(teacher, tmp_path):
     config.to_disk(tmp_path / "config.cfg")
     (tmp_path / "raw.txt").write_text("Ada left\n", encoding="utf8")
     arguments = [tmp_path / "teacher", tmp_path / "config.cfg", "-o", tmp_path / "out"]
-    result = command("distill")(*arguments, "--unlabelled", tmp_path / "raw.txt")
-    assert result.exit_code == 0, result.output
+    succeed(command("distill")(*arguments, "--unlabelled", tmp_path / "raw.txt"))
     assert (tmp_path / "out" / "model-last" / "parser").is_dir()
     config["components"]["parser"]["loss"] = "max_margin"
     config.to_disk(tmp_path / "config.cfg")
