@@ -44,7 +44,6 @@ MODULES = {
     "transition": lambda **own: EmissionTransition(WIDTH, 5, **own),
     "emission": lambda **own: Emission(WIDTH, 5, **own),
 }
-ENCODERS = list(MODULES)[:8]
 
 
 class Memory(DocumentMemory):
