@@ -108,7 +108,7 @@ def test_each_config_trains_on_trees_alone(folder, tmp_path, name):
     """Nothing else is given on the command line; models are made small."""
     path = CONFIGS / "parser" / f"{name}.cfg"
     small = {"layers": 1, "feedforward": 16, "heads": 2, "head_width": 4, "rows": 500}
-    model = load_config(path, interpolate=True)["components"]["parser"]["model"]
+    model = load_config(path)["components"]["parser"]["model"]
     overrides = {
         f"components.parser.model.{'.'.join(keys)}": small[keys[-1]]
         for keys, _ in walk_dict(model)
