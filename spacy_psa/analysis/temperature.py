@@ -61,7 +61,8 @@ class Likelihood:
             beta = torch.tensor(1 / temperature, dtype=torch.float64, requires_grad=True)
             flat = xp2torch(self.pipe.model.ops.xp.concatenate(potentials))
             lengths = torch.tensor([len(array) for array in potentials if len(array)])
-            nll = -self.pipe._log_likelihood(flat * beta.to(flat), lengths, examples).double().sum()
+            log_prob = self.pipe._log_likelihood(flat, lengths, examples, beta.to(flat))
+            nll = -log_prob.double().sum()
             nll.backward()
             total += float(nll.detach())
             assert beta.grad is not None

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
+from torch import Tensor
 
 from spacy_psa.architectures.sentencewise import check_one_row_a_token, sentencewise
 from spacy_psa.bridge.layers import head_layer, shim_of
@@ -18,6 +19,8 @@ from spacy_psa.structs.pair_chain import TagPairs
 
 Potentials = Literal["label_pair", "transition"]
 HEADS = {"label_pair": LabelPair, "transition": EmissionTransition}
+MANY = 89
+"""With more tags than these, a new head with "transition" keeps its transitions apart."""
 EMISSION = "emission"
 """The name of the head of `Softmax.v1`; `HEADS` has those of `CRF.v1`."""
 
@@ -37,7 +40,8 @@ def crf(
 
     Returns:
         Model[List[Doc], List[Floats2d]] with an array (tokens, K * K) for each sentence; its nO
-        is K. After `score_legal_pairs` the array is (tokens, P).
+        is K. After `prepare_heads` the array is (tokens, P). With "transition" and more than 89
+        tags it is (tokens, K), and the transitions are `apart` from it.
 
     Raises:
         InputError: for unknown `potentials` or `precision`, and if `tok2vec` has rows for START and
@@ -97,7 +101,7 @@ def find_heads(model: Model) -> list[Model]:
     return [node for node in model.walk() if node.name in (*HEADS, EMISSION)]
 
 
-def score_legal_pairs(model: Model, legal: NDArray[numpy.bool_]) -> None:
+def prepare_heads(model: Model, legal: NDArray[numpy.bool_]) -> None:
     """Let a new model of `CRF.v1` score only the legal pairs of tags.
 
     Models that have weights, and other models, stay as they are.
@@ -106,6 +110,22 @@ def score_legal_pairs(model: Model, legal: NDArray[numpy.bool_]) -> None:
         legal: (K, K) bool, the tags (columns) that may follow a tag (rows).
     """
     for node in model.walk():
-        if node.name in HEADS and shim_of(node)._model is None and not legal.all():
-            pairs = TagPairs(legal)
-            shim_of(node).cfg["pairs"] = torch.stack([pairs.previous, pairs.tag], 1).tolist()
+        if node.name in HEADS and shim_of(node)._model is None:
+            if not legal.all():
+                pairs = TagPairs(legal)
+                shim_of(node).cfg["pairs"] = torch.stack([pairs.previous, pairs.tag], 1).tolist()
+            if node.name == "transition" and len(legal) > MANY:
+                shim_of(node).cfg["keep_apart"] = True
+
+
+def apart(model: Model) -> list[Tensor]:
+    """The transitions (K, K) that a model keeps apart from its output, or nothing.
+
+    For an ensemble it is their mean, as its output is the mean of the outputs.
+    """
+    if model.get_dim("nO") <= MANY:
+        return []
+    heads = [getattr(shim_of(head).module, "apart", []) for head in find_heads(model)]
+    return [
+        sum(each[1:], each[0]) / len(each) if len(each) > 1 else each[0] for each in zip(*heads)
+    ]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, cast
 
 import numpy
 import torch
@@ -52,7 +52,8 @@ def head_layer(
 
     The nO of the layer, the number of labels, must be set before initialization. `make` is called
     with `input_width=nI`, `labels=nO` and the settings; otherwise the layer is like that of
-    `torch_layer`.
+    `torch_layer`. In the backward pass, the gradients of parameters that the output lacks, the
+    attribute `apart` of the module, follow those of the sentences.
     """
     model = torch_layer(name, make, settings)
     model.init = _init_head
@@ -136,8 +137,11 @@ def _forward(
         out_sizes = [next(filled_sizes) if size else 0 for size in sizes]
 
     def backprop(dY: list[Floats2d]) -> list[Floats2d]:
-        d_output = xp2torch(join_rows(xp, dY), device=device)
+        d_output = xp2torch(join_rows(xp, dY[: len(sizes)]), device=device)
         d_flat = torch_backprop(d_output)[0]
+        for parameter, gradient in zip(getattr(shim.module, "apart", ()), dY[len(sizes) :]):
+            change = xp2torch(gradient, device=device)
+            parameter.grad = change if parameter.grad is None else parameter.grad + change
         assert d_flat is not None
         return split_rows(torch2xp(d_flat), sizes)
 
@@ -175,19 +179,26 @@ def _set_width(model: Model, X: Any) -> None:
 
 
 def differentiate(
-    model: Model, scores: Sequence[Floats2d], function: Callable[[Tensor], Tensor]
+    model: Model,
+    scores: Sequence[Floats2d],
+    function: Callable[..., Tensor],
+    apart: Sequence[Tensor] = (),
 ) -> tuple[float, list[Floats2d]]:
     """Compute a loss of the output of a model, and its gradient.
 
     Args:
         scores: its output, an array for each sentence.
-        function: from the rows of all arrays to the loss, a single number.
+        function: from the rows of all arrays, and `apart`, to the loss, a single number.
+        apart: parameters that the loss also depends on.
 
     Returns:
-        The loss, and its gradient with respect to each array.
+        The loss, and its gradient with respect to each array, then to each of `apart`.
     """
     flat = xp2torch(join_rows(model.ops.xp, list(scores))).requires_grad_()
-    loss = function(flat)
+    leaves = [parameter.detach().requires_grad_() for parameter in apart]
+    loss = function(flat, *leaves)
     loss.backward()
     assert flat.grad is not None
-    return float(loss.detach()), split_rows(torch2xp(flat.grad), map(len, scores))
+    own = split_rows(torch2xp(flat.grad), map(len, scores))
+    others: list[Any] = [torch2xp(cast(Tensor, leaf.grad)) for leaf in leaves]
+    return float(loss.detach()), own + others

@@ -125,7 +125,8 @@ class EmissionTransition(_Pairs):
 
     A score for starting and one for ending with a tag are added at the first and the last token.
     This is the usual CRF layer (Lample et al. 2016). It has K * (d + K + 3) parameters. With
-    `pairs`, it returns only the scores of the P legal pairs, (N, P).
+    `pairs`, it returns only the scores of the P legal pairs, (N, P). With `keep_apart`, it
+    returns those of tags, (N, K), with the start and the end, but without T.
 
     Examples:
         >>> head = EmissionTransition(input_width=16, labels=5)
@@ -139,8 +140,10 @@ class EmissionTransition(_Pairs):
         labels: int,
         pairs: Sequence[Sequence[int]] | None = None,
         precision: Precision = "float32",
+        keep_apart: bool = False,
     ):
         super().__init__(labels, pairs, precision)
+        self.keep_apart = keep_apart
         self.emission = nn.Linear(input_width, labels)
         self.transition = nn.Parameter(torch.empty(labels, labels))
         self.start = nn.Parameter(torch.zeros(labels))
@@ -155,11 +158,18 @@ class EmissionTransition(_Pairs):
         emission = multiplier(self.emission, self.precision)(z)
         emission = emission.index_put((ends - 1,), self.end, accumulate=True)
         first = ends - lengths.to(z.device)
+        if self.keep_apart:
+            return emission.index_put((first,), self.start, accumulate=True)
         if self.kept is None:  # the tags need not be looked up
             scores = (emission[:, None, :] + self.transition).flatten(1)
         else:
             scores = emission[:, self.tag] + self.transition[self.previous, self.tag]
         return self.place_start(scores, emission[first] + self.start, first)
+
+    @property
+    def apart(self) -> list[nn.Parameter]:
+        """The parameters that the output lacks: T (K, K), or none."""
+        return [self.transition] if self.keep_apart else []
 
     def uncertainty(self, z: Tensor) -> Tensor:
         """Compute how uncertain the tag of each token is, (N, d) -> (N,); see `LabelPair`."""

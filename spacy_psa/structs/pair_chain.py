@@ -70,6 +70,19 @@ class TagPairs:
         places[self.previous, self.tag] = torch.arange(count)
         return places
 
+    @cached_property
+    def block(self) -> tuple[Tensor, Tensor]:
+        """The largest set of tags that the same tags may precede: those tags, and the set.
+
+        In BIOES they are the O, E and S tags, and the O, B and S tags. Both are int64, ascending.
+        """
+        blocks: dict[bytes, list[int]] = {}
+        legal = (self.places < len(self)).T.contiguous().numpy()
+        for tag, before in enumerate(legal):
+            blocks.setdefault(before.tobytes(), []).append(tag)
+        tags = max(blocks.values(), key=lambda tags: len(tags) * int(legal[tags[0]].sum()))
+        return torch.from_numpy(numpy.flatnonzero(legal[tags[0]])), torch.tensor(tags)
+
 
 class PairChain(LinearChain):
     """A `LinearChain` whose other pairs of tags are impossible; it stores no numbers for them.
@@ -109,7 +122,7 @@ class PairChain(LinearChain):
         """(B, n, K, K), -inf at illegal pairs; see `LinearChain`."""
         with recording():
             missing = self.flat.new_full((len(self.flat), 1), -torch.inf)
-            dense = torch.cat([self.flat, missing], 1)[:, self.pairs.places.to(self.flat.device)]
+            dense = torch.cat([self.flat, missing], 1)[:, self.pairs.places.to(self.device)]
             starts = self.flat[self._first][:, None, self.pairs.begins[:-1].to(self.device)]
             dense = dense.index_put((self._first,), starts)
             return pad(dense, self.lengths)
@@ -147,7 +160,7 @@ class PairChain(LinearChain):
         return PairChain(self.flat + by_token[:, self.pairs.tag], self.lengths, self.pairs)
 
     def expected_score(self, other: LinearChain) -> Tensor:
-        if not _has(other, self.pairs) or not other._compiled:
+        if not has_pairs(other, self.pairs) or not other._compiled:
             return super().expected_score(other)
         counts = cast(PairChain, other).flat_marginals
         parts = torch.where(counts > 0, counts.double() * self.flat, 0.0).sum(1)
@@ -191,7 +204,7 @@ class PairChain(LinearChain):
     ) -> LinearChain:
         if transitions is not None and transitions.dim() != 2:
             return super().constrain(allowed, transitions=transitions, start=start, end=end)
-        tag, tags, device = self.pairs.tag, self.pairs.tags, self.flat.device
+        tag, tags, device = self.pairs.tag, self.pairs.tags, self.device
         check_masks(
             allowed=(allowed, (len(self.lengths), int(self.lengths.max()), tags)),
             transitions=(transitions, (tags, tags)),
@@ -213,6 +226,11 @@ class PairChain(LinearChain):
                 flat[rows] = flat[rows].masked_fill(~possible.to(device)[tag], -torch.inf)
         return PairChain(flat, self.lengths, self.pairs)
 
+    def joined(self, chains: Sequence[PairChain]) -> PairChain:
+        """Make one chain of the sentences of chains over the same pairs, of which it is one."""
+        lengths = torch.cat([chain.lengths for chain in chains])
+        return PairChain(torch.cat([chain.flat for chain in chains]), lengths, self.pairs)
+
     @property
     def _compiled(self) -> bool:
         return is_compiled(self.flat, self.pairs.tags)
@@ -230,11 +248,11 @@ class PairChain(LinearChain):
 
     @cached_property
     def _last(self) -> Tensor:
-        return (torch.cumsum(self.lengths, 0) - 1).to(self.flat.device)
+        return (torch.cumsum(self.lengths, 0) - 1).to(self.device)
 
     @cached_property
     def _first(self) -> Tensor:
-        return self._last + 1 - self.lengths.to(self.flat.device)
+        return self._last + 1 - self.lengths.to(self.device)
 
     @cached_property
     def _log_z(self) -> Tensor:
@@ -253,7 +271,7 @@ class PairChain(LinearChain):
         return scores, list(tags.split(self.lengths.tolist()))
 
     def _score(self, values: Sequence[Tensor] | Tensor) -> Tensor:
-        tags, device, count = self._checked(values), self.flat.device, self.flat.shape[1]
+        tags, device, count = self._checked(values), self.device, self.flat.shape[1]
         previous = torch.nn.functional.pad(tags[:, :-1], (1, 0))
         sentence, place = positions(self.lengths, device)
         flat_tags = tags[sentence, place]
@@ -280,21 +298,21 @@ def join(chains: Sequence[LinearChain]) -> LinearChain:
         >>> join([*chain.split(), chain]).lengths
         tensor([1, 2, 1, 2])
     """
-    lengths = torch.cat([chain.lengths for chain in chains])
-    pairs = chains[0].pairs if isinstance(chains[0], PairChain) else None
-    if pairs is not None and all(_has(chain, pairs) for chain in chains):
-        return PairChain(torch.cat([cast(PairChain, c).flat for c in chains]), lengths, pairs)
+    first = chains[0]
+    if isinstance(first, PairChain) and all(has_pairs(chain, first.pairs) for chain in chains):
+        return first.joined(cast(Sequence[PairChain], chains))
     tags = max(chain.shape[2] for chain in chains)
     wide = [
         torch.nn.functional.pad(row, 2 * (0, tags - chain.shape[2]), value=-torch.inf)
         for chain in chains
         for row in chain.potentials
     ]
+    lengths = torch.cat([chain.lengths for chain in chains])
     return LinearChain(torch.nn.utils.rnn.pad_sequence(wide, batch_first=True), lengths)
 
 
-def _has(chain: LinearChain, pairs: TagPairs) -> bool:
-    """Whether a chain is over these pairs of tags."""
+def has_pairs(chain: LinearChain, pairs: TagPairs) -> bool:
+    """Whether a chain is a `PairChain` over these pairs of tags."""
     if not isinstance(chain, PairChain):
         return False
     return chain.pairs is pairs or torch.equal(chain.pairs.places, pairs.places)

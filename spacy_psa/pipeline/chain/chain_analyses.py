@@ -103,7 +103,7 @@ class ChainBatch(BatchAnalyses):
         return self.pipe._posteriors(self.dist)
 
     def _kbest(self, k: int) -> list[TagSequences]:
-        return best_tags(self.dist, k)
+        return [ranked for part in self.dist.parts() for ranked in best_tags(part, k)]
 
 
 def best_tags(chain: LinearChain, k: int) -> list[TagSequences]:
@@ -113,8 +113,7 @@ def best_tags(chain: LinearChain, k: int) -> list[TagSequences]:
     sentence has fewer. ValueError if it has none.
     """
     # Time and memory grow with k, so ask for no more sequences than there are.
-    possible = torch.where(chain.potentials > -torch.inf, 0.0, -torch.inf)
-    most = float(LinearChain(possible, chain.lengths).log_partition.max())
+    most = float(chain.uniform().log_partition.max())
     if most < math.log(k):
         k = max(1, round(math.exp(most)))
     sequences = chain.kbest(k)

@@ -16,7 +16,7 @@ from thinc.api import Model
 from thinc.types import Floats2d
 from torch import Tensor
 
-from spacy_psa.architectures.crf import find_heads, score_legal_pairs
+from spacy_psa.architectures.crf import apart, find_heads, prepare_heads
 from spacy_psa.architectures.more_labels import add_tags
 from spacy_psa.architectures.sentencewise import listens
 from spacy_psa.bridge.layers import differentiate, shim_of
@@ -35,11 +35,13 @@ from spacy_psa.ragged import batches_by_size, mask, pad, unpad
 from spacy_psa.sentences import Bounds, sentence_bounds
 from spacy_psa.structs.chain import LinearChain
 from spacy_psa.structs.cross_entropy import smoothed
+from spacy_psa.structs.emission_chain import EmissionChain
 from spacy_psa.structs.pair_chain import PairChain, TagPairs
 
 Tags = NDArray[numpy.int64]
 Allowed = NDArray[numpy.bool_]
 POTENTIALS = 32_000_000  # numbers (one a token and pair) that a batch has at most in prediction
+NUMBERS = 8  # such numbers a tag, where transitions are apart
 MOST_PAIRS = 1_500_000  # pairs of tags with a weight vector each; these need gigabytes
 NO_TAGS: Tags = numpy.zeros(0, dtype="int64")
 
@@ -61,8 +63,9 @@ class ChainLabeler(StructuredPipe):
             distribution over the legal analyses, from 0 to 1 (Szegedy et al. 2016 section 7, for
             analyses in the place of classes); 0 for none.
         batch_tokens: number of tokens, padding included, that go through the model together in
-            prediction. With more than 89 tags (22 labels in BIOES) there are fewer, so that a batch
-            of several sentences needs no more memory than with 89.
+            prediction. With more than 89 tags (22 labels in BIOES) whose pairs have scores for each
+            token there are fewer, so that a batch of several sentences needs no more memory than
+            with 89.
 
     Raises:
         InputError: if a setting has a value that is not possible.
@@ -166,14 +169,19 @@ class ChainLabeler(StructuredPipe):
                 f'[components.{self.name}.model] and, for less memory yet, scheme = "BIO" and '
                 "small batches"
             )
-        score_legal_pairs(self.model, legal)
+        prepare_heads(self.model, legal)
 
     # From docs to distributions
 
     def _divided(self, sizes: list[int], known: list[Known]) -> Iterable[list[int]]:
         budget = min(self.batch_tokens, POTENTIALS // max(1, self._outputs**2))
-        if budget < self.batch_tokens and self._scores_legal_pairs:
-            budget = min(self.batch_tokens, POTENTIALS // len(self._pairs))
+        if budget < self.batch_tokens:
+            numbers = self._outputs**2
+            if apart(self.model):
+                numbers = NUMBERS * self._outputs
+            elif self._scores_legal_pairs:
+                numbers = len(self._pairs)
+            budget = min(self.batch_tokens, POTENTIALS // numbers)
         weights = [len(each.weights) for each in known]
         if not any(weights):
             return batches_by_size(sizes, budget)
@@ -186,7 +194,10 @@ class ChainLabeler(StructuredPipe):
     def _given(self, scores: Sequence[Floats2d], known: Sequence[Known]) -> LinearChain:
         flat = tempered(self, scores)
         lengths = torch.tensor([len(array) for array in scores])
-        chain = self._chain(flat, lengths, legal=True)
+        between = [each.detach() for each in apart(self.model)]
+        if self.temperature != 1.0:
+            between = [each / self.temperature for each in between]
+        chain = self._chain(flat, lengths, *between, legal=True)
         if any(each.allowed is not None for each in known):
             evidence = mask(lengths)[..., None].expand(-1, -1, self._outputs).clone()
             for row, each in enumerate(known):
@@ -196,16 +207,22 @@ class ChainLabeler(StructuredPipe):
         weights = [each.weights for each in known]
         return with_weights(chain, self.scheme, weights) if any(weights) else chain
 
-    def _chain(self, flat: Tensor, lengths: Tensor, *, legal: bool) -> LinearChain:
+    def _chain(
+        self, flat: Tensor, lengths: Tensor, *transitions: Tensor, legal: bool
+    ) -> LinearChain:
         """Make the distributions of sentences.
 
         Args:
             flat: (N, K), (N, K * K) or (N, P) the scores of the tokens of all sentences.
             lengths: (B,) the number of tokens of each sentence.
+            transitions: (K, K), if `flat` lacks them.
             legal: whether only legal analyses are possible.
         """
         k = self._outputs
-        if flat.shape[1] == k:
+        chain: LinearChain
+        if transitions:
+            chain = EmissionChain(flat, transitions[0], lengths, self._pairs)
+        elif flat.shape[1] == k:
             chain = LinearChain.from_emissions(pad(flat, lengths), lengths)
         elif flat.shape[1] == k * k:
             chain = LinearChain(pad(flat.view(-1, k, k), lengths), lengths)
@@ -213,10 +230,10 @@ class ChainLabeler(StructuredPipe):
             chain = PairChain(flat, lengths, self._pairs)
         if not legal:
             return chain
-        transitions, start, end = self._rules
+        between, start, end = self._rules
         if isinstance(chain, PairChain):  # it has no other pairs
             return chain.constrain(start=start, end=end)
-        return chain.constrain(transitions=transitions, start=start, end=end)
+        return chain.constrain(transitions=between, start=start, end=end)
 
     @cached_property
     def _rules(self) -> list[Tensor]:
@@ -255,10 +272,11 @@ class ChainLabeler(StructuredPipe):
         A sequence without missing tags is legal.
         """
 
-    def _trained(self, scores: list[Floats2d], flat: Tensor) -> LinearChain:
+    def _trained(self, scores: list[Floats2d], flat: Tensor, *transitions: Tensor) -> LinearChain:
         """Make the distributions that training sees; `flat` has all rows of `scores`."""
         lengths = torch.tensor([len(array) for array in scores if len(array)])
-        return self._chain(flat, lengths, legal=flat.shape[1] != self._outputs)
+        legal = bool(transitions) or flat.shape[1] != self._outputs
+        return self._chain(flat, lengths, *transitions, legal=legal)
 
     def get_loss(
         self, examples: Iterable[Example], scores: list[Floats2d]
@@ -277,15 +295,16 @@ class ChainLabeler(StructuredPipe):
             scores: the output of the model for the predicted docs.
 
         Returns:
-            The loss, and its gradient with respect to each array of `scores`.
+            The loss, and its gradient with respect to each array of `scores`, then to transitions
+            that the model keeps apart from them.
 
         Raises:
             InputError: if the component does not know a gold label.
         """
         examples = list(examples)
 
-        def loss(flat: Tensor) -> Tensor:
-            chain = self._trained(scores, flat)
+        def loss(flat: Tensor, *transitions: Tensor) -> Tensor:
+            chain = self._trained(scores, flat, *transitions)
             gold = self._padded_gold(examples, chain)
             losses = -self._log_prob_of_gold(self._with_costs(chain, gold), gold, examples)
             if self._label_smoothing:
@@ -295,17 +314,21 @@ class ChainLabeler(StructuredPipe):
                 losses = with_teacher(self, losses, chain, examples)
             return reduced(self, losses)
 
-        return differentiate(self.model, scores, loss)
+        return differentiate(self.model, scores, loss, apart(self.model))
 
     def _same_outputs(self, other: StructuredPipe) -> bool:
         return isinstance(other, ChainLabeler) and self.tags == other.tags
 
-    def _log_likelihood(self, flat: Tensor, lengths: Tensor, examples: list[Example]) -> Tensor:
+    def _log_likelihood(
+        self, flat: Tensor, lengths: Tensor, examples: list[Example], beta: Tensor
+    ) -> Tensor:
         """Compute the log probability of the annotation, (B,), without costs of training.
 
-        `flat` has the scores of all sentences, row after row, and `lengths` their numbers of rows.
+        `flat` has the scores of all sentences, row after row, `lengths` their numbers of rows, and
+        `beta` is a factor of the potentials.
         """
-        chain = self._chain(flat, lengths, legal=True)
+        between = [each.detach() * beta for each in apart(self.model)]
+        chain = self._chain(flat * beta, lengths, *between, legal=True)
         return self._log_prob_of_gold(chain, self._padded_gold(examples, chain), examples)
 
     rehearse = rehearse

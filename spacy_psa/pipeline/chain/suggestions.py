@@ -24,7 +24,6 @@ from torch import Tensor
 
 from spacy_psa.errors import InputError, SettingError
 from spacy_psa.pipeline.chain.refined_chain import with_names
-from spacy_psa.pipeline.coverage import tempered
 from spacy_psa.pipeline.evidence import Node
 from spacy_psa.pipeline.inference import checked_scores
 from spacy_psa.ragged import batches_by_size
@@ -206,8 +205,7 @@ def _terms(
     arrays = [
         array for array in checked_scores(pipe, [eg.predicted for eg in examples]) if len(array)
     ]
-    chain = pipe._chain(tempered(pipe, arrays), torch.tensor([*map(len, arrays)]), legal=True)
-    chain = chain.double()
+    chain = pipe._given(arrays, []).double()
     known = chain.constrain(pipe._gold_allowed(pipe._padded_gold(examples, chain)))
     wrong = [spans for eg in examples for spans in pipe._wrong_spans(eg)]
     rows = [row for row, own in enumerate(suggestions) if own]

@@ -435,9 +435,11 @@ class NestedSpanLabeler(StructuredPipe):
 
         return differentiate(self.model, scores, loss)
 
-    def _log_likelihood(self, flat: Tensor, lengths: Tensor, examples: list[Example]) -> Tensor:
+    def _log_likelihood(
+        self, flat: Tensor, lengths: Tensor, examples: list[Example], beta: Tensor
+    ) -> Tensor:
         """Compute the log probability of the annotation; see `ChainLabeler._log_likelihood`."""
-        dist = self._distribution(flat, self._lengths(lengths.tolist()))
+        dist = self._distribution(flat * beta, self._lengths(lengths.tolist()))
         return log_prob_of_gold(self, dist, read_gold(self, examples))
 
     # Evaluation

@@ -1,4 +1,4 @@
-"""Components score the legal pairs of tags alone, and answer as with all pairs."""
+"""Components score the legal pairs of tags alone, or tags and pairs apart, and answer the same."""
 
 import numpy
 import pytest
@@ -6,7 +6,12 @@ import spacy
 import torch
 from spacy.tokens import Span
 
+from spacy_psa.analysis.temperature import Likelihood
+from spacy_psa.architectures import crf
+from spacy_psa.architectures.sentencewise import ensemble
 from spacy_psa.pipeline.chain import labeler
+from spacy_psa.pipeline.distillation import Teacher, learn_from
+from spacy_psa.structs.emission_chain import EmissionChain
 from spacy_psa.structs.pair_chain import PairChain
 from tests.helpers.pipelines import entities, make_examples, make_nlp, small_model, train
 
@@ -14,7 +19,7 @@ from tests.helpers.pipelines import entities, make_examples, make_nlp, small_mod
 def trained(monkeypatch, legal_alone, head):
     """A pipeline after a few steps; with all pairs, or with the legal ones alone."""
     if not legal_alone:
-        monkeypatch.setattr(labeler, "score_legal_pairs", lambda model, legal: None)
+        monkeypatch.setattr(labeler, "prepare_heads", lambda model, legal: None)
     nlp = make_nlp(small_model(head))
     train(nlp, steps=5)
     return nlp
@@ -25,6 +30,19 @@ def both(request, monkeypatch):
     with monkeypatch.context() as context:
         whole = trained(context, False, request.param)
     return trained(monkeypatch, True, request.param), whole
+
+
+@pytest.fixture(params=["BIOES", "BIO"])
+def apart(request, monkeypatch):
+    """Pipelines after the same few steps: with transitions apart, as for many tags, and without."""
+    pipelines = []
+    for most in (0, crf.MANY):
+        monkeypatch.setattr(crf, "MANY", most)
+        nlp = make_nlp(small_model("transition"), scheme=request.param)
+        train(nlp, steps=5)
+        pipelines.append(nlp)
+    monkeypatch.setattr(crf, "MANY", 0)
+    return pipelines
 
 
 def answers(nlp):
@@ -42,15 +60,53 @@ def answers(nlp):
     }
 
 
+def assert_same(some, whole):
+    ours, theirs = answers(some), answers(whole)
+    for name in theirs:
+        numpy.testing.assert_allclose(ours[name], theirs[name], rtol=1e-4, atol=1e-5, err_msg=name)
+    for eg in make_examples(some):
+        assert entities(some(eg.predicted.copy())) == entities(whole(eg.predicted.copy()))
+
+
 def test_training_and_answers_are_those_with_all_pairs(both):
     some, whole = both
     docs = [eg.predicted for eg in make_examples(some)]
     assert isinstance(some.get_pipe("ner").distribution(docs), PairChain)
-    ours, theirs = answers(some), answers(whole)
-    for name in theirs:
-        numpy.testing.assert_allclose(ours[name], theirs[name], rtol=1e-4, atol=1e-5, err_msg=name)
-    for doc in docs:
-        assert entities(some(doc.copy())) == entities(whole(doc.copy()))
+    assert_same(some, whole)
+
+
+def test_training_and_answers_are_those_with_transitions_in_the_scores(apart):
+    docs = [eg.predicted for eg in make_examples(apart[0])]
+    chains = [nlp.get_pipe("ner").distribution(docs) for nlp in apart]
+    assert [isinstance(chain, EmissionChain) for chain in chains] == [True, False]
+    for decode in ("viterbi", "mbr", "threshold"):
+        for nlp in apart:
+            nlp.get_pipe("ner").decode = decode
+        assert_same(*apart)
+
+
+def test_other_losses_and_calibration_agree_with_transitions_apart(apart):
+    figures = []
+    for nlp in apart:
+        ner = nlp.get_pipe("ner")
+        examples = make_examples(nlp)
+        slopes = Likelihood(ner, examples).at(2.0)
+        ner.temperature = 2.0
+        warm = ner.marginals(examples[0].predicted)
+        ner.temperature = 1.0
+        optimizer = nlp.resume_training()
+        teacher, ner._label_smoothing, ner._recall_cost = Teacher(nlp, "ner"), 0.2, 0.5
+        learn_from(ner, teacher, 0.3)
+        losses = [nlp.update(examples, sgd=optimizer)["ner"] for _ in range(3)]
+        losses.append(nlp.rehearse(examples, sgd=optimizer)["ner"])
+        learn_from(ner, None)
+        ner.model = ensemble(ner.model, ner.model.copy())
+        ner.model.set_dim("nO", len(ner.tags))
+        losses.append(
+            ner.get_loss(examples, ner.model.predict([eg.predicted for eg in examples]))[0]
+        )
+        figures.append([*slopes, *losses, *warm.ravel()])
+    numpy.testing.assert_allclose(*figures, rtol=1e-4, atol=1e-5)
 
 
 def test_a_saved_model_keeps_its_pairs(both, tmp_path):
