@@ -1,4 +1,4 @@
-"""Components score the legal pairs of tags alone, or tags and pairs apart, and answer the same."""
+"""Components only score the legal pairs of tags, or tags and pairs apart, and answer the same."""
 
 import numpy
 import pytest
@@ -17,7 +17,7 @@ from tests.helpers.pipelines import entities, make_examples, make_nlp, small_mod
 
 
 def trained(monkeypatch, legal_alone, head):
-    """A pipeline after a few steps; with all pairs, or with the legal ones alone."""
+    """A pipeline after a few steps; with all pairs, or only with the legal ones."""
     if not legal_alone:
         monkeypatch.setattr(labeler, "prepare_heads", lambda model, legal: None)
     nlp = make_nlp(small_model(head))
