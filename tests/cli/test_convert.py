@@ -1,5 +1,4 @@
 import subprocess
-import sys
 
 import pytest
 import spacy
@@ -8,6 +7,7 @@ from spacy.tokens import DocBin
 from spacy_psa.errors import InputError
 from tests.helpers.commands import convert, succeed
 from tests.helpers.paths import ROOT, SAMPLE
+from tests.helpers.quick_python import PYTHON
 
 COLUMNS = "EU NNP I-NP I-ORG\nsaid VBD I-VP O\n\nPeter NNP I-NP I-PER\n"
 
@@ -95,7 +95,7 @@ def test_help_imports_neither_spacy_nor_nltk():
         "import sys; from spacy_psa.cli.convert import convert_app\n"
         "assert not {'spacy', 'torch', 'nltk', 'numpy'} & set(sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+    subprocess.run([PYTHON, "-c", code], check=True, cwd=ROOT)
 
 
 def test_the_given_glove_cut_converts(corpora, tmp_path):
