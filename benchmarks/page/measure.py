@@ -135,7 +135,7 @@ def measure(address: str, repeats: int, chromium: str) -> dict[str, Any]:
             page.goto(f"{address}{view}")
             page.wait_for_selector("#result .word" if view == "annotate" else "#agreement article")
             times = []
-            for i in range(repeats if name != "teach" else 1):
+            for i in range(repeats):
                 page.wait_for_selector("body:not(.busy)", state="attached")
                 while "suggestion" in name:  # in a text that has some
                     page.keyboard.press("s")
@@ -145,6 +145,9 @@ def measure(address: str, repeats: int, chromium: str) -> dict[str, Any]:
                         page.focus(SUGGESTED)
                         break
                 times.append(page.evaluate(SCRIPT, [act, done, f"1{i}"]))
+                if name == "teach":
+                    page.click("#stop")
+                    page.wait_for_selector("#teach:not([disabled])")
             rows[name] = {
                 key: summary(list(values)) for key, values in zip(("sign", "answer"), zip(*times))
             }

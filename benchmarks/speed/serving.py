@@ -5,7 +5,8 @@ turns, each in a process of its own with one thread for the model. A request has
 
 Results (kind "figures"): `texts` and `words` of the data; `clients`; `seconds` of each run; `rows`,
 {server and model: {texts in a request: {`per_cpu_second`: words a second of processor time, of the
-whole server process, the median; `runs`: the same of each run}}}.
+whole server process, the median; `runs`: the same of each run; `ratio`: the median of the ratios to
+FastAPI with `ner` in the same round}}}.
 """
 
 import argparse
@@ -36,9 +37,11 @@ ROWS = {
     "serve, ner": ("serve", "ner", False),
     "FastAPI, crf_ner": ("plain", "crf", False),
     "FastAPI, crf_ner with confidences": ("plain", "crf", True),
+    "serve, crf_ner": ("serve", "crf", False),
     "serve, crf_ner with confidences": ("serve", "crf", True),
 }
 """The server, the model, and whether answers have confidences."""
+BASE = "FastAPI, ner"
 
 
 def plain(model: str, confidence: bool) -> None:
@@ -80,7 +83,8 @@ def plain(model: str, confidence: bool) -> None:
 def server(kind: str, model: str, confidence: bool) -> Iterator[tuple[str, psutil.Process]]:
     """The address and the process of a server."""
     if kind == "serve":
-        command = child_command("spacy_psa", "serve", model, "--port", "0")
+        asked = "--confidence" if confidence else "--no-confidence"
+        command = child_command("spacy_psa", "serve", model, "--port", "0", asked)
     else:
         command = child_command(
             "benchmarks.speed.serving", *("--plain", str(int(confidence)), model, "-")
@@ -138,7 +142,11 @@ def measure(texts: list[str], words: int, given: argparse.Namespace) -> dict[str
                     print(f"{row}, {size}: {rows[row][str(size)][-1]:,.0f} words/s", flush=True)
     return {
         row: {
-            size: {"per_cpu_second": round(median(runs), 1), "runs": [round(r, 1) for r in runs]}
+            size: {
+                "per_cpu_second": round(median(runs), 1),
+                "runs": [round(r, 1) for r in runs],
+                "ratio": round(median(a / b for a, b in zip(runs, rows[BASE][size])), 3),
+            }
             for size, runs in sizes.items()
         }
         for row, sizes in rows.items()

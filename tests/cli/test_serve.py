@@ -7,8 +7,10 @@ import urllib.request
 
 import pytest
 import spacy
+import torch
 
 from spacy_psa.errors import InputError
+from spacy_psa.studio.server import serve as server
 from spacy_psa.studio.server.serve import open_socket
 from tests.helpers.commands import assert_one_error, command
 from tests.helpers.patience import PATIENCE
@@ -65,6 +67,18 @@ def test_a_server_answers_and_ends_when_it_is_told(tmp_path):
         finally:
             process.terminate()
         process.wait(PATIENCE)
+
+
+def test_a_model_has_one_thread_unless_more_are_asked_for(tmp_path, monkeypatch):
+    spacy.blank("en").to_disk(tmp_path / "model")
+    before, seen = torch.get_num_threads(), []
+    monkeypatch.setattr(server, "run", lambda app, opened: seen.append(torch.get_num_threads()))
+    try:
+        for options in ([], ["--threads", 2]):
+            assert serve(tmp_path / "model", "--port", 0, *options).exit_code == 0
+    finally:
+        torch.set_num_threads(before)
+    assert seen == [1, 2]
 
 
 def test_what_the_view_compare_cannot_use_is_one_error(tmp_path):

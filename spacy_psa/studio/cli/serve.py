@@ -42,6 +42,10 @@ def serve(
     max_chars: Annotated[int, typer.Option(help="Characters of a text.", min=1)] = 100_000,
     max_seconds: Annotated[float, typer.Option(help="Seconds for a request.", min=0.001)] = 60.0,
     gpu_id: Gpu = -1,
+    threads: Annotated[int, typer.Option(help="Threads of the models on the CPU.", min=1)] = 1,
+    confidence: Annotated[
+        bool, typer.Option(help="Whether annotation over HTTP has probabilities.")
+    ] = True,
     gold: Annotated[
         Path | None,
         typer.Option(help="Gold documents (.spacy): adds the view Compare of one or two models."),
@@ -177,6 +181,17 @@ def serve(
         root_path=f"/{root_path.strip('/')}".rstrip("/"),
     )
     plan = ServerPlan(
-        models or [], settings, host, port, gold, about, review, component, train, gpu_id
+        models or [],
+        settings,
+        host,
+        port,
+        gold,
+        about,
+        review,
+        component,
+        train,
+        gpu_id,
+        threads,
+        confidence,
     )
     run(plan, typer.echo, partial(typer.echo, err=True))

@@ -121,6 +121,7 @@ class AnnotatePlan:
             )
         for warning in add_rules(model.nlp, pipe.name, self.patterns):
             warn(warning)
+        model.replace(model.nlp)  # as the server writes confidences
         store.use(component_of(pipe))
         if self.texts is not None:
             store.add(read_texts(model.nlp, pipe.name, self.texts))

@@ -13,7 +13,6 @@ from typing import Any
 from fastapi import HTTPException
 from spacy.language import Language
 
-from spacy_psa.errors import InputError
 from spacy_psa.pipeline.analyses import DocAnalyses
 from spacy_psa.pipeline.chain.spans import SpanLabeler
 from spacy_psa.pipeline.chain.tagger import CRFTagger
@@ -185,7 +184,7 @@ class Annotating:
         """Let the model score the text that comes after one."""
         ahead = self._next(annotator, number)
         if ahead is not None:
-            with suppress(InputError):  # which the text's own request shows
+            with suppress(Exception):  # which the text's own request shows
                 self.shown(*self._read(ahead, annotator), model)
 
     def shown(self, text: StoredText, decided: Decided, model: ServedModel) -> Row:
@@ -266,7 +265,8 @@ class Annotating:
             for number in await with_model(None, lambda _: self.queue.stale(self._is_done)):
                 if loop.time() < self._resume:
                     await asyncio.sleep(PAUSE)
-                await with_model(None, partial(self._compute, [number]))
+                with suppress(HTTPException):  # if it takes long, the thread still ends it
+                    await with_model(None, partial(self._compute, [number]))
                 if self.queue.version != version:
                     break
             else:
@@ -276,11 +276,14 @@ class Annotating:
         left = (n for n in numbers if self.queue.is_stale(n) and not self._is_done(n))
         for text in self.store.texts(left):
             decided = self.store.decided(text.number, self.annotator, self.component.name)
-            with model.scored(text.tokens, keep=False) as (_, scores):
-                analyses = scores[self.component.name]
-                if decided != Decided():
-                    analyses = analyses.given(**decided.evidence)
-                self._keep(text.number, analyses)
+            try:
+                with model.scored(text.tokens, keep=False) as (_, scores):
+                    analyses = scores[self.component.name]
+                    if decided != Decided():
+                        analyses = analyses.given(**decided.evidence)
+                    self._keep(text.number, analyses)
+            except Exception:  # which the text's own request shows; it comes after all others
+                self.queue.put(text.number, -math.inf)
 
     def _keep(self, text: int, analyses: DocAnalyses) -> None:
         self.queue.put(text, usefulness(analyses, self.queue.order), contradicted(analyses))

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
+import anyio
 from fastapi import APIRouter, FastAPI, HTTPException, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, Response, StreamingResponse
@@ -118,8 +119,9 @@ def create_app(
 
     async def in_time(answer: Any) -> Any:
         try:
-            return await asyncio.wait_for(answer, settings.max_seconds)
-        except asyncio.TimeoutError:  # not the built-in one in Python 3.10
+            with anyio.fail_after(settings.max_seconds):  # wait_for would begin a task
+                return await answer
+        except TimeoutError:
             raise HTTPException(
                 408, f"This took more than {settings.max_seconds:g} seconds: send less text."
             ) from None
@@ -144,7 +146,12 @@ def create_app(
 
     async def with_model(name: str | None, function: Callable[[ServedModel], Any]) -> Any:
         model = served[chosen(name)]
-        return await in_time(batchers[model.name].call(partial(function, model)))
+
+        def call() -> Any:
+            model.forget_words()
+            return function(model)
+
+        return await in_time(batchers[model.name].call(call))
 
     async def answered(name: str | None, function: Callable[[ServedModel], Any]) -> Response:
         """Answer with JSON, which is made in the thread of the model, as it may be long."""

@@ -4,9 +4,14 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from contextlib import suppress
+from typing import Any, NamedTuple, TypeVar
 
-Waiting = tuple[str, "asyncio.Future[Any]"]
+CHARS = 100_000
+"""Characters of a batch; further texts are left for the next one, so that none waits long."""
+SHARE, PAUSE = 0.5, 0.01
+"""The model waits for further requests at most this share of the batch before, and so many
+seconds."""
 Answer = TypeVar("Answer")
 
 
@@ -14,11 +19,27 @@ class QueueFull(Exception):
     """Too many texts wait for the model."""
 
 
+class _Request:
+    """The texts of a request and their rows so far; `done` gets the rows, or the first error."""
+
+    def __init__(self, texts: Sequence[str]):
+        self.rows: list[Any] = [None] * len(texts)
+        self.left = len(texts)
+        self.done: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
+
+
+class _Text(NamedTuple):
+    request: _Request
+    place: int
+    text: str
+
+
 class Batcher:
     """Lets a model annotate the texts of all requests together, in one thread.
 
-    A batch begins as soon as the model is free, with the texts that wait then. So a single request
-    does not wait for others, and many requests share batches.
+    A batch begins as soon as the model is free, so a single client never waits for others. If
+    several requests were answered together, their clients may ask again soon: the model waits for
+    them a little while, as a large batch takes less time than two small ones.
 
     Args:
         annotate: annotates texts, in order; called in the thread of the model.
@@ -38,7 +59,10 @@ class Batcher:
         self._size = size
         self._limit = limit
         self._on_batch = on_batch
-        self._waiting: deque[Waiting] = deque()
+        self._waiting: deque[_Text] = deque()
+        self._asking = 0  # requests since the last batch began
+        self._expected = 0  # the number of requests with which the next batch begins at once
+        self._enough = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, "model")
         self._runner: asyncio.Task[None] | None = None
 
@@ -55,16 +79,19 @@ class Batcher:
         """
         if len(self._waiting) + len(texts) > self._limit:
             raise QueueFull
-        loop = asyncio.get_running_loop()
-        own = [(text, loop.create_future()) for text in texts]
-        self._waiting.extend(own)
+        if not texts:
+            return []
+        request = _Request(texts)
+        self._waiting.extend(_Text(request, i, text) for i, text in enumerate(texts))
+        self._asking += 1
+        if self._asking >= self._expected:
+            self._enough.set()
         if self._runner is None or self._runner.done():
-            self._runner = loop.create_task(self._run())
+            self._runner = asyncio.get_running_loop().create_task(self._run())
         try:
-            return list(await asyncio.gather(*(future for _, future in own)))
+            return await request.done
         finally:  # a text whose request is gone is not annotated
-            for _, future in own:
-                future.cancel()
+            request.done.cancel()
 
     async def call(self, function: Callable[..., Answer], *args: Any) -> Answer:
         """Call a function in the thread of the model."""
@@ -75,26 +102,43 @@ class Batcher:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _run(self) -> None:
+        clock = asyncio.get_running_loop().time
         while self._waiting:
-            batch: list[Waiting] = []
-            while self._waiting and len(batch) < self._size:
-                text, future = self._waiting.popleft()
-                if not future.done():
-                    batch.append((text, future))
+            batch: list[_Text] = []
+            chars, self._asking = 0, 0
+            while self._waiting and len(batch) < self._size and chars < CHARS:
+                if not self._waiting[0].request.done.done():
+                    batch.append(self._waiting[0])
+                    chars += len(batch[-1].text)
+                self._waiting.popleft()
             if batch:
+                begin = clock()
                 await self._answer(batch)
+                answered = len({id(item.request) for item in batch})
+                await self._wait_for(answered + self._asking, clock() - begin)
 
-    async def _answer(self, batch: list[Waiting]) -> None:
+    async def _wait_for(self, requests: int, seconds: float) -> None:
+        """Wait until so many have asked since the batch began that took some seconds."""
+        if requests > 1 and len(self._waiting) < self._size:
+            self._enough.clear()
+            self._expected = requests
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._enough.wait(), min(SHARE * seconds, PAUSE))
+            self._expected = 0
+
+    async def _answer(self, batch: list[_Text]) -> None:
         self._on_batch(len(batch))
         try:
-            rows = await self.call(self._annotate, [text for text, _ in batch])
+            rows = await self.call(self._annotate, [item.text for item in batch])
         except Exception as error:
             if len(batch) > 1:  # the other texts are not to blame
                 for item in batch:
                     await self._answer([item])
-            elif not batch[0][1].done():
-                batch[0][1].set_exception(error)
+            elif not batch[0].request.done.done():
+                batch[0].request.done.set_exception(error)
             return
-        for (_, future), row in zip(batch, rows, strict=True):
-            if not future.done():
-                future.set_result(row)
+        for (request, place, _), row in zip(batch, rows, strict=True):
+            request.rows[place] = row
+            request.left -= 1
+            if not request.left and not request.done.done():
+                request.done.set_result(request.rows)

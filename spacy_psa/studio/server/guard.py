@@ -1,11 +1,11 @@
 """The outermost layer of the app: who may ask, how much, and the counters of the requests."""
 
-import asyncio
 import hmac
 import time
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, quote, unquote_to_bytes, urlencode, urlsplit
 
+import anyio
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request, cookie_parser
@@ -45,7 +45,7 @@ class Settings:
     """Characters of a text."""
     max_seconds: float = 60.0
     """Seconds for reading a request, and again for answering it."""
-    batch: int = 64
+    batch: int = 256
     """Texts that go through the model together."""
     waiting: int = 10_000
     """Texts that may wait for the model."""
@@ -140,12 +140,12 @@ class Guard:
         refusal = self._refusal(scope, path, limit)
         body = b""
         if refusal is None:
-            reading = _body(Request(scope, receive), limit)
             try:
-                body = await asyncio.wait_for(reading, self.settings.max_seconds)
+                with anyio.fail_after(self.settings.max_seconds):
+                    body = await _body(Request(scope, receive), limit)
             except TooLarge:
                 refusal = _too_large(limit)
-            except asyncio.TimeoutError:  # not the built-in one in Python 3.10
+            except TimeoutError:
                 refusal = _error(
                     408,
                     f"The body took more than {self.settings.max_seconds:g} seconds: send it "

@@ -2,7 +2,7 @@
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -25,6 +25,8 @@ from spacy_psa.studio.active_learning.tokens import Tokens
 from spacy_psa.studio.server.analysis import Evidence, answer, attention_rows
 
 KEPT = 32  # texts whose scores are kept: those that annotators have open, and the next ones
+REMEMBERED = 500_000
+"""Characters of texts whose words are kept: a frequent word is looked up once for all of them."""
 LABELERS = ChainLabeler, NestedSpanLabeler
 Row = dict[str, Any]
 
@@ -39,16 +41,20 @@ class _Scored(NamedTuple):
 class ServedModel:
     """A pipeline of a server and its name on the page. All methods are for one thread."""
 
-    def __init__(self, name: str, nlp: Language):
+    def __init__(self, name: str, nlp: Language, confidence: bool = True):
         self.name = name
+        self._confidence = confidence
+        self._zone = ExitStack()
+        self._chars = 0  # annotated in the zone
         self.replace(nlp)
 
     def replace(self, nlp: Language) -> None:
-        """Serve this pipeline; its components of this package write confidences from now on."""
+        """Serve this pipeline; its components of this package write confidences, if asked to."""
+        self.forget_words()
         for _, pipe in nlp.pipeline:
             if isinstance(pipe, StructuredPipe):
                 register()
-                pipe.confidence = True
+                pipe.confidence = self._confidence
         self.nlp = nlp
         self._scored: OrderedDict[str | Tokens, _Scored] = OrderedDict()
 
@@ -73,10 +79,23 @@ class ServedModel:
         return str(examples.sentences[0])
 
     def annotate(self, texts: Sequence[str]) -> list[Row]:
-        """Annotate texts; memory does not grow with the number of calls."""
-        with memory_zone(self.nlp):
-            docs = self.nlp.pipe(texts)
-            return [{"text": doc.text, **annotation(doc)} for doc in docs]
+        """Annotate texts; memory does not grow with the number of calls.
+
+        Their words stay for the next calls. Before any other use of the pipeline, call
+        `forget_words`.
+        """
+        if not self._chars:
+            self._zone.enter_context(memory_zone(self.nlp))
+        self._chars += sum(map(len, texts)) + 1
+        rows = [{"text": doc.text, **annotation(doc)} for doc in self.nlp.pipe(texts)]
+        if self._chars > REMEMBERED:
+            self.forget_words()
+        return rows
+
+    def forget_words(self) -> None:
+        """End the memory zone of the texts that were annotated, if it is open."""
+        self._zone.close()
+        self._chars = 0
 
     def analyse(
         self,

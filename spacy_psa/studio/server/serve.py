@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Any
 from urllib.parse import quote
 
+import torch
 import uvicorn
 
 from spacy_psa.errors import InputError
@@ -49,6 +50,10 @@ class ServerPlan:
     component: str | None = None
     train: Path | None = None
     gpu_id: int = -1
+    threads: int = 1
+    """Threads of the models on the CPU."""
+    confidence: bool = True
+    """Whether annotation over HTTP has probabilities."""
 
     def check(self) -> None:
         """Check the token and the names of the server.
@@ -84,17 +89,19 @@ def serve(plan: ServerPlan, tell: Callable[[str], None], warn: Callable[[str], N
         InputError: if a setting, a pipeline or a file cannot be used.
     """
     plan.check()
+    torch.set_num_threads(plan.threads)
     names = model_names(plan.models) if plan.models else {}
     about = plan.annotate
     with open_socket(plan.host, plan.port) as listening, ExitStack() as stack:
         store = about and stack.enter_context(about.open())
         served = [
-            ServedModel(name, load_pipeline(path, plan.gpu_id)) for name, path in names.items()
+            ServedModel(name, load_pipeline(path, plan.gpu_id), plan.confidence)
+            for name, path in names.items()
         ]
         first: str | None = next(iter(names.values()), None)
         if about and not served:
             name, first, nlp = about.model()
-            served = [ServedModel(name, nlp)]
+            served = [ServedModel(name, nlp, plan.confidence)]
         views = []
         if plan.gold:
             views.append(compare_view(served, plan.gold, plan.component, plan.train))

@@ -254,6 +254,25 @@ def test_the_queue_is_computed_between_the_requests(served, tmp_path):
         wait_for(computed)
 
 
+def test_a_text_that_fails_does_not_end_the_order_of_the_others(served, tmp_path, monkeypatch):
+    scored = ServedModel.scored
+
+    def failing(model, text, **options):
+        if "bad" in text.words:
+            raise RuntimeError("no")
+        return scored(model, text, **options)
+
+    monkeypatch.setattr(ServedModel, "scored", failing)
+    lines = [f"{'bad' if i in (1, 6) else 'Ada'} left London {i} ." for i in range(9)]
+    with asking(served.nlp, tmp_path, lines) as asked:
+        assert asked.next()["text"] not in (2, 7)
+        wait_for(lambda: asked.work.queue.stale() == [])
+        order = []
+        while (number := asked.work.queue.next(order)) is not None:
+            order.append(number)
+        assert order[-2:] == [2, 7]
+
+
 def test_nothing_that_grows_with_a_request_is_done_in_the_event_loop(asked, monkeypatch):
     places = {}
 

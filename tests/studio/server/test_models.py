@@ -5,11 +5,13 @@ import math
 
 import numpy
 import pytest
+import spacy
 from spacy.language import Language
 from spacy.tokens import Span
 
 from spacy_psa.analysis.attention import inspect
 from spacy_psa.errors import InputError
+from spacy_psa.studio.server import models
 from spacy_psa.studio.server.analysis import Evidence
 from spacy_psa.studio.server.models import ServedModel
 from tests.helpers.nested_pipelines import DEEP, deep_pipeline
@@ -290,3 +292,20 @@ def test_evidence_on_nested_spans_counts():
     assert 0 < shown["components"]["crf_spans"]["evidence"] < 1
     with pytest.raises(InputError, match="cross"):
         model.analyse(DEEP, [known, known.model_copy(update={"start": 4, "end": 6})], None, k=1)
+
+
+def test_words_stay_for_the_next_texts_until_they_are_many(monkeypatch):
+    monkeypatch.setattr(models, "REMEMBERED", 100)
+    model = ServedModel("blank", spacy.blank("en"))
+    for text, kept in [("Xylbrq met", True), ("Ada", True), ("a " * 60, False), ("Xylbrq", True)]:
+        model.annotate([text])
+        assert ("Xylbrq" in model.nlp.vocab.strings) == kept
+    model.forget_words()
+    assert "Xylbrq" not in model.nlp.vocab.strings
+
+
+@pytest.mark.parametrize("confidence", [True, False])
+def test_rows_have_probabilities_if_they_are_asked_for(confidence):
+    model = ServedModel("m", random_nlp(), confidence)
+    (row,) = model.annotate(["Ada met Evans"])
+    assert ("spans" in row) == confidence

@@ -42,6 +42,16 @@ def test_teach_trains_in_the_background_and_puts_the_model_in_place(
     assert (tmp_path / "names-model" / "meta.json").exists()
 
 
+def test_teach_shows_its_sign_before_the_server_answers(opened, open_page):
+    page, held = open_page(f"{opened[1]}/project", "#agreement p"), []
+    page.route("**/annotation/teach", lambda route: held.append(route))
+    page.click("#teach")
+    expect(page.locator("#taught")).to_have_text("Teach begins …")
+    expect(page.locator("#teach")).to_be_disabled()
+    held[0].fulfill(json={"state": "idle", "message": ""})
+    expect(page.locator("#teach")).to_be_enabled()
+
+
 def test_an_export_is_saved_and_an_empty_one_is_one_line(opened, open_page, tmp_path):
     work, address = opened
     page = open_page(f"{address}/project", "#agreement p")

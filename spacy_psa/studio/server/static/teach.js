@@ -4,6 +4,7 @@ import { ask } from "./api.js";
 import { at } from "./dom.js";
 
 let timer = 0;
+const painted = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
 
 function show(status) {
   const running = status.state === "running";
@@ -25,6 +26,11 @@ async function follow(send) {
 
 export function watchTeach(status) {
   if (show(status)) follow(() => ask("api/annotation/teach"));
-  at("teach").onclick = () => follow(() => ask("api/annotation/teach", {}));
+  at("teach").onclick = async () => {
+    at("teach").disabled = true;
+    at("taught").textContent = "Teach begins …";
+    await painted(); // as the training takes the processor from this page as soon as it begins
+    follow(() => ask("api/annotation/teach", {}));
+  };
   at("stop").onclick = () => follow(() => ask("api/annotation/teach/stop", {}));
 }
