@@ -354,20 +354,6 @@ def test_dropped_words_train_the_unknown_word():
     assert (model.predict(docs_of(Vocab(), "new"))[0] != 0).all()
 
 
-@pytest.mark.parametrize(
-    ("make", "name", "options"),
-    [
-        (word_embed, "WordEmbed", {"word_dropout": 1.5}),
-        (word_embed, "WordEmbed", {"dropout": 1}),
-        (lambda **rate: concat_embed(word_embed(), **rate), "ConcatEmbed", {"word_dropout": -1}),
-    ],
-)
-def test_a_wrong_rate_of_dropout_is_an_error(make, name, options):
-    ((setting, rate),) = options.items()
-    with pytest.raises(InputError, match=rf"{name}\.v1: {setting} is {rate}"):
-        make(**options)
-
-
 def test_word_dropout_over_layers_drops_the_same_tokens_in_all():
     vocab = vocab_with(["rose", "is"])
     layers = [word_embed(WIDTH), char_bilstm(width=4, hidden=3)]

@@ -10,7 +10,6 @@ from spacy.vocab import Vocab
 from thinc.api import SGD
 
 from spacy_psa.bridge.layers import shim_of
-from spacy_psa.errors import InputError
 from tests.helpers.words import docs_of
 
 WORDS = "the cat sat on the mat , and the Cat ran"
@@ -73,8 +72,3 @@ def test_it_is_not_saved_and_pickles():
     assert model.to_bytes() == before
     again = pickle.loads(pickle.dumps(model))
     numpy.testing.assert_allclose(again.predict(docs_of(Vocab(), WORDS))[0], expected, atol=1e-6)
-
-
-def test_a_size_below_0_is_an_error():
-    with pytest.raises(InputError, match="cache is -1"):
-        built(-1)
