@@ -156,7 +156,7 @@ from spacy_psa.studio.server import serve
 from spacy_psa.studio.server.app import create_app
 from spacy_psa.studio.server.models import ServedModel
 
-serve.GRACE, serve.LAST = 1, 2
+serve.GRACE, serve.LAST = 0.2, 0.6
 
 class Slow(ServedModel):
     def annotate(self, texts):
