@@ -86,6 +86,8 @@ def launch() -> None:
 
 def connected() -> socket.socket:
     """A connection to the server, which is started where there is none."""
+    import subprocess
+
     place = os.environ[PLACE].partition(" ")[2]
     server = socket.socket(socket.AF_UNIX)
     with suppress(OSError):
@@ -93,17 +95,19 @@ def connected() -> socket.socket:
         return server
     with open(f"{place}/lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        for _ in range(600):
+        for _ in range(3000):
             with suppress(OSError):
                 server.connect(f"{place}/server")
                 return server
             if not os.path.exists(f"{place}/started"):
                 Path(f"{place}/started").touch()
                 own = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
+                null = subprocess.DEVNULL
                 with open(f"{place}/errors", "w") as errors:
-                    to = [(os.POSIX_SPAWN_DUP2, errors.fileno(), 2)]
-                    to += [(os.POSIX_SPAWN_OPEN, n, os.devnull, os.O_RDWR, 0) for n in (0, 1)]
-                    os.posix_spawn(PYTHON, [PYTHON, __file__], own, file_actions=to, setsid=True)
+                    subprocess.Popen(
+                        [PYTHON, __file__], env=own, stdin=null, stdout=null, stderr=errors,
+                        start_new_session=True,
+                    )  # fmt: skip
             time.sleep(0.1)
     raise SystemExit(f"no server in {place}: {Path(place, 'errors').read_text()}")
 
