@@ -13,7 +13,7 @@ click or key to a frame with a busy sign or the answer (`sign`) and to one with 
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from itertools import count, cycle, islice
 from pathlib import Path
@@ -109,8 +109,8 @@ def summary(values: list[float]) -> dict[str, float]:
     return {"median": round(median(values), 3), "max": round(max(values), 3)}
 
 
-def measure(address: str, repeats: int, chromium: str) -> dict[str, Any]:
-    """The figures of all actions."""
+def measure(address: str, actions: Collection[str], repeats: int, chromium: str) -> dict[str, Any]:
+    """The figures of some actions."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -130,7 +130,7 @@ def measure(address: str, repeats: int, chromium: str) -> dict[str, Any]:
             page.context.close()
         rows = {}
         context = browser.new_context(bypass_csp=True)
-        for name, (view, act, done) in ACTIONS.items():
+        for name, (view, act, done) in ((name, ACTIONS[name]) for name in actions):
             page = context.new_page()
             page.goto(f"{address}{view}")
             page.wait_for_selector("#result .word" if view == "annotate" else "#agreement article")
@@ -162,6 +162,7 @@ def main() -> None:
     options = script_parser(globals(), "MODEL", "DATA.jsonl")
     options.add_argument("--texts", type=int, default=20_000, help="texts of the work (20000)")
     options.add_argument("--repeats", type=int, default=15, help="of each action (15)")
+    options.add_argument("--only", choices=ACTIONS, help="one action, for a record of its own")
     given = options.parse_args()
     chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or ""
     sentences = [
@@ -172,9 +173,10 @@ def main() -> None:
         path = Path(folder) / "work.sqlite"
         fill(path, given.model, sentences, given.texts)
         with server(given.model, path) as address:
-            figures = measure(address, given.repeats, chromium)
+            actions = [given.only] if given.only else ACTIONS
+            figures = measure(address, actions, given.repeats, chromium)
     results = {"texts": given.texts, "decided": DECIDED, **figures}
-    write_record("annotate", "page", results, data=[given.data])
+    write_record(given.only or "annotate", "page", results, data=[given.data])
 
 
 if __name__ == "__main__":

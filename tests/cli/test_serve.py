@@ -69,16 +69,32 @@ def test_a_server_answers_and_ends_when_it_is_told(tmp_path):
         process.wait(PATIENCE)
 
 
-def test_a_model_has_one_thread_unless_more_are_asked_for(tmp_path, monkeypatch):
+@pytest.fixture
+def started(tmp_path, monkeypatch):
+    """Starts a server with some options, and returns its app and its number of threads."""
     spacy.blank("en").to_disk(tmp_path / "model")
-    before, seen = torch.get_num_threads(), []
-    monkeypatch.setattr(server, "run", lambda app, opened: seen.append(torch.get_num_threads()))
-    try:
-        for options in ([], ["--threads", 2]):
-            assert serve(tmp_path / "model", "--port", 0, *options).exit_code == 0
-    finally:
-        torch.set_num_threads(before)
-    assert seen == [1, 2]
+    seen, threads = [], torch.get_num_threads()
+    monkeypatch.setattr(
+        server, "run", lambda app, opened: seen.append((app, torch.get_num_threads()))
+    )
+
+    def start(*options):
+        assert serve(tmp_path / "model", "--port", 0, *options).exit_code == 0
+        return seen.pop()
+
+    yield start
+    torch.set_num_threads(threads)
+
+
+def test_a_model_has_one_thread_unless_more_are_asked_for(started):
+    assert [started(*options)[1] for options in ([], ["--threads", 2])] == [1, 2]
+
+
+@pytest.mark.parametrize("path", ["names", "/names", "/names/"])
+def test_names_and_path_of_a_proxy_reach_the_guard(started, path):
+    app, _ = started("--root-path", path, "--allow-host", "Names.example.org:8443")
+    settings = app.settings
+    assert (settings.root_path, settings.allowed) == ("/names", ("names.example.org:8443",))
 
 
 def test_what_the_view_compare_cannot_use_is_one_error(tmp_path):

@@ -14,6 +14,7 @@ import spacy
 from starlette.routing import Mount
 from starlette.testclient import TestClient
 
+from spacy_psa.studio.server import serve
 from spacy_psa.studio.server.app import create_app
 from spacy_psa.studio.server.compare import compare_view
 from spacy_psa.studio.server.guard import Settings
@@ -171,6 +172,7 @@ with serve.open_socket("127.0.0.1", 0) as listening:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_server_whatever_is_open(number):
+    assert serve.GRACE < serve.LAST < 10  # seconds, which are fewer here
     body = b'{"texts": ["a"]}'
     length = f"Content-Length: {len(body)}"
     kind = "Content-Type: application/json"
