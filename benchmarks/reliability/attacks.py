@@ -1,4 +1,4 @@
-"""Attack a server, its file of decisions, and the readers, and note what happens.
+"""Attack a server and its file of decisions, and note what happens.
 
 - `decisions`: processes that save decisions get SIGKILL at random moments. `acknowledged` is the
   number of decisions that were confirmed to them, `lost` those of them that the file lacks. Then
@@ -10,7 +10,6 @@
 - `requests`: memory of the server after a tenth of the requests and after all, in bytes; each has a
   word that no other has.
 - `swapped`: whether a pipeline that is open annotates the same after its files were overwritten.
-- `lines`: seconds of each reader for files of one line, by the size of the file in bytes.
 
 Results (kind "figures"): these.
 """
@@ -23,7 +22,6 @@ import signal
 import socket
 import sqlite3
 import time
-from collections import Counter
 from collections.abc import Callable
 from http.client import HTTPConnection
 from pathlib import Path
@@ -37,15 +35,12 @@ from spacy.training import Example
 from benchmarks.record import write_record
 from benchmarks.script import script_parser
 from benchmarks.speed.serving import server
-from spacy_psa.corpora.bracketing import read_trees
-from spacy_psa.corpora.own_corpus import read_own_file
 from spacy_psa.errors import InputError
 from spacy_psa.studio.active_learning.decisions import Decision
 from spacy_psa.studio.active_learning.store import AnnotationStore, open_store
 from spacy_psa.studio.active_learning.tokens import Tokens
 
 TEXT = "Ada met Charles Babbage in London."
-SIZES = (250_000, 500_000, 1_000_000)
 
 
 def saved(path: Path) -> int:
@@ -213,42 +208,6 @@ def make_nlp(folder: Path) -> Language:
     return spacy.load(folder / "model")
 
 
-def record(**keys: Any) -> str:
-    return json.dumps(keys)
-
-
-LINES: dict[str, Callable[[int], str]] = {
-    "spaCy.jsonl": lambda n: record(text="Ada " * (n // 4), ents=[]),
-    "Prodigy.jsonl": lambda n: record(text="Ada " * (n // 4), answer="accept", spans=[]),
-    "doccano.jsonl": lambda n: record(
-        text="Ada " * (n // 30), label=[[4 * i, 4 * i + 3, "X"] for i in range(n // 30)]
-    ),
-    "tokens.jsonl": lambda n: record(tokens=["Ada"] * (n // 12), ner_tags=["O"] * (n // 12)),
-    "columns.tsv": lambda n: f"{'a' * n}\tB-PER\n",
-    "tree.brackets": lambda n: f"(S {'(NP (NN Ada))' * (n // 13)})",
-    "word.brackets": lambda n: f"(S (NN {'a' * n}))",
-}
-"""Makes a line of about so many bytes, by the name of its file."""
-
-
-def lines(folder: Path) -> dict[str, dict[str, float]]:
-    """The seconds of processor time of the readers for a file of one long line."""
-    figures: dict[str, dict[str, float]] = {}
-    for name, make in LINES.items():
-        for size in (1000, *SIZES):  # the first reads it once without taking the time
-            path = folder / f"{size} {name}"
-            path.write_text(make(size) + "\n")
-            start = time.process_time()
-            if path.suffix == ".brackets":
-                rows = enumerate(path.read_text().splitlines(), 1)
-                assert list(read_trees(str(path), rows, Counter()))
-            else:
-                assert read_own_file(path, spacy.blank("en"))[0]
-            if size in SIZES:
-                figures.setdefault(name, {})[str(size)] = round(time.process_time() - start, 3)
-    return figures
-
-
 def main() -> None:
     options = script_parser(globals(), "OUT.json")
     options.add_argument("--kills", type=int, default=100, help="kills of the writer (100)")
@@ -262,7 +221,6 @@ def main() -> None:
         folder.chmod(0o755)
         figures["decisions"] = decisions(folder, given.kills, random.Random(given.seed))
         print(json.dumps(figures, indent=1), flush=True)
-        figures["lines"] = lines(folder)
         figures["swapped"] = swapped(folder)
         blank = folder / "blank"
         spacy.blank("en").to_disk(blank)

@@ -252,8 +252,10 @@ class TreeBuilder:
         self._marks -= label in self.style.marks
         words, _, constituents = self._parsed
         # A root may be below another, such as ROOT below no label.
-        path = [label, *(above for above, _, _ in self._open)]
-        if start == len(words) or all(map(self.style.is_root, path)):
+        is_root = self.style.is_root
+        if start == len(words) or (
+            is_root(label) and all(is_root(above) for above, _, _ in self._open)
+        ):
             return
         span: Span = (start, len(words), self.style.label(label))
         if not (self.style.merge_same and constituents[place : place + 1] == [span]):

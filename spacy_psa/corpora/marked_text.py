@@ -175,7 +175,7 @@ def mark_doc(nlp: Language, marked: MarkedText, misfits: Misfits, nested: bool =
 
 def _tokens(nlp: Language, marked: MarkedText) -> tuple[Doc, list[tuple[int, int]]]:
     if marked.tokens is None:
-        doc = nlp.make_doc(marked.text)
+        doc = nlp.tokenizer(marked.text)  # of any length, as it is cut into sentences
         return doc, [(token.idx, token.idx + len(token)) for token in doc]
     text, kept = marked.text, [i for i, (s, e) in enumerate(marked.tokens) if s < e]
     offsets = [marked.tokens[i] for i in kept]

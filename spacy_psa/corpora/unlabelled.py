@@ -53,7 +53,7 @@ def read_texts(path: Path, nlp: Language) -> Iterator[Doc]:
     try:
         with path.open(encoding="utf8") as lines:
             for line in lines:
-                yield nlp.make_doc(line.strip())
+                yield nlp.tokenizer(line.strip())
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
             f"{path}: cannot be read as UTF-8 text ({error}); check the file"

@@ -187,7 +187,7 @@ def test_any_text_gives_trees_or_an_input_error(text):
 
 
 def test_depth_has_no_limit(write, vocab):
-    text = "( " + "(S " * 5000 + "(NN a)" + ")" * 5000 + ")\n"
+    text = "( " + "(S " * 100_000 + "(NN a)" + ")" * 100_000 + ")\n"
     (doc,) = read_docs(write(text), vocab)
     assert constituents(doc) == [(0, 1, "S")]
 

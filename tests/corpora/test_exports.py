@@ -243,6 +243,11 @@ def test_blanks_around_a_mark_do_no_harm():
     assert spans_of(doc.ents) == [(0, 1, "PER"), (2, 3, "PER")] and not misfits.lines
 
 
+def test_a_text_may_be_longer_than_spacy_allows():
+    doc, _ = marked((0, 3, "PER"), text="Ada " + "b" * 1_000_000)
+    assert spans_of(doc.ents) == [(0, 1, "PER")]
+
+
 def test_of_marks_that_overlap_the_longest_is_kept():
     doc, misfits = marked((8, 15, "PER"), (8, 23, "PER"), (8, 23, "PER"), (16, 23, "ORG"))
     assert spans_of(doc.ents) == [(2, 4, "PER")]
