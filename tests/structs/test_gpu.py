@@ -6,6 +6,7 @@ import torch
 
 from spacy_psa import kernels
 from spacy_psa.structs.chain import LinearChain
+from spacy_psa.structs.emission_chain import EmissionChain
 from spacy_psa.structs.pair_chain import PairChain, TagPairs
 from spacy_psa.structs.tree import SpanTree
 from spacy_psa.structs.tree_f1 import best_expected_f1
@@ -16,12 +17,17 @@ TAGS = 37
 
 
 def scores(kind, dtype, excluded=0.1):
-    """Scores of both kinds of chain, and what makes a chain of them."""
+    """Scores of a kind of chain, and the function that makes a chain of them."""
     torch.manual_seed(0)
-    if kind == "pairs":
+    if kind != "all":
         legal = torch.rand(TAGS, TAGS) < 0.3
         legal.fill_diagonal_(True)
         pairs = TagPairs(legal.numpy())
+    if kind == "apart":
+        flat = 3 * torch.randn(int(LENGTHS.sum()), TAGS, dtype=dtype)
+        transitions = 3 * torch.randn(TAGS, TAGS, dtype=dtype)
+        made = lambda x: EmissionChain(x, transitions.to(x.device), LENGTHS, pairs)  # noqa: E731
+    elif kind == "pairs":
         flat = 3 * torch.randn(int(LENGTHS.sum()), len(pairs), dtype=dtype)
         made = lambda x: PairChain(x, LENGTHS, pairs)  # noqa: E731
     else:
@@ -41,7 +47,7 @@ def path(request, monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("kind", ["pairs", "all"])
+@pytest.mark.parametrize("kind", ["pairs", "all", "apart"])
 def test_a_gpu_gives_what_the_cpu_gives(kind, dtype):
     given, made = scores(kind, dtype)
     here, there = made(given), made(given.cuda())
@@ -79,7 +85,7 @@ def test_trees_on_a_gpu_are_those_of_the_cpu(request):
     assert others == best
 
 
-@pytest.mark.parametrize("kind", ["pairs", "all"])
+@pytest.mark.parametrize("kind", ["pairs", "all", "apart"])
 def test_gradients_on_a_gpu_are_those_of_the_cpu(kind):
     given, made = scores(kind, torch.float64, excluded=0.0)
     found = []
