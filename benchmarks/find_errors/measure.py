@@ -9,7 +9,8 @@ other bounds or of another type). Each has the number of `tokens`, the share of 
 `wrong`, the `seconds` of processor time of the search, and for each way to rank the area under the
 precision-recall curve of `tokens`, that of `sentences`, and the precision among as many sentences
 as are wrong (`first`). `better` has, for `tokens` and `sentences`, the share of 10,000 draws of
-documents in which the area of `suspects` is above that of `cleanlab`. The ways:
+documents in which the area of `suspects` is above that of `cleanlab`. Finished parts are kept in
+training/find_errors/NAME. The ways:
 
 - `suspects`: the score of `spacy-psa find-errors`
 - `log_odds`: its suspects by log odds only
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy
+import srsly
 from numpy.typing import NDArray
 from spacy.language import Language
 from spacy.tokens import Doc, Span
@@ -34,6 +36,7 @@ from spacy.training import Example
 from benchmarks.record import write_record
 from benchmarks.script import script_parser
 from spacy_psa.analysis.label_errors import Suspect, find_suspects, ranked
+from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.loading import load_pipeline
 from spacy_psa.scoring.statistics import draws, share_above
@@ -229,29 +232,36 @@ def main() -> None:
     options.add_argument("name", metavar="NAME", help="of the record")
     options.add_argument("data", type=Path, metavar="DATA", help="folder with the corpus")
     options.add_argument("model", metavar="MODEL", help="trained pipeline")
-    options.add_argument("--only", choices=COMPARISONS, help="only print the figures of one part")
+    options.add_argument("--only", choices=COMPARISONS, help="one part, without a record")
     given = options.parse_args()
     nlp = load_pipeline(given.model)
     for layer in nlp.get_pipe(PIPE).model.walk():
         if "features" in layer.attrs:  # of a frozen encoder: each doc is asked about several times
             layer.attrs["features"].in_use = True
     results: dict[str, Any] = {}
-    read = {name: given.data / f"{name}.spacy" for name in ("dev", "test")}
+    files: set[Path] = set()
     for name in [given.only] if given.only else COMPARISONS:
         part, _, change = name.partition("_")
-        there = [t for t in COMPARISONS[name] if (given.data / f"{t}.spacy").exists()]
-        if not there:
-            continue
-        docs = [doc for doc in read_docbin(read[part], nlp.vocab) if len(doc)]
-        ways, search = rankings(nlp, damaged(docs, DAMAGE) if change else docs)
-        for other in there:
-            read[other] = given.data / f"{other}.spacy"
-            truth = read_docbin(read[other], nlp.vocab)
-            own = damaged(docs, DAMAGE) if change else docs
-            results[name if change else other] = {**search, **compared(own, truth, ways)}
-        print(name, results, flush=True)
+        path = given.data / f"{part}.spacy"
+        truths = [given.data / f"{each}.spacy" for each in COMPARISONS[name]]
+        truths = [each for each in truths if each.exists()]
+        kept = Path("training", "find_errors", given.name, f"{name}.json")
+        if truths and not kept.exists():
+            docs = [doc for doc in read_docbin(path, nlp.vocab) if len(doc)]
+            docs = damaged(docs, DAMAGE) if change else docs
+            ways, search = rankings(nlp, docs)
+            found = {}
+            for each in truths:
+                figures = compared(docs, read_docbin(each, nlp.vocab), ways)
+                found[name if change else each.stem] = {**search, **figures}
+            with atomic_path(kept) as output:
+                srsly.write_json(output, found)
+        if truths:
+            files.update([path, *truths])
+            results |= srsly.read_json(kept)
+            print(name, srsly.read_json(kept), flush=True)
     if not given.only:
-        data = [read[name] for name in sorted(read)]
+        data = sorted(files)
         write_record(given.name, "find_errors", {"model": given.model, **results}, data=data)
 
 
