@@ -250,12 +250,12 @@ def main() -> None:
             docs = [doc for doc in read_docbin(path, nlp.vocab) if len(doc)]
             docs = damaged(docs, DAMAGE) if change else docs
             ways, search = rankings(nlp, docs)
-            found = {}
+            own = {}
             for each in truths:
                 figures = compared(docs, read_docbin(each, nlp.vocab), ways)
-                found[name if change else each.stem] = {**search, **figures}
+                own[name if change else each.stem] = {**search, **figures}
             with atomic_path(kept) as output:
-                srsly.write_json(output, found)
+                srsly.write_json(output, own)
         if truths:
             files.update([path, *truths])
             results |= srsly.read_json(kept)
