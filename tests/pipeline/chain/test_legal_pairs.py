@@ -1,5 +1,8 @@
 """Components only score the legal pairs of tags, or tags and pairs apart, and answer the same."""
 
+import subprocess
+import sys
+
 import numpy
 import pytest
 import spacy
@@ -9,6 +12,7 @@ from spacy.tokens import Span
 from spacy_psa.analysis.temperature import Likelihood
 from spacy_psa.architectures import crf
 from spacy_psa.architectures.sentencewise import ensemble
+from spacy_psa.child_processes import child_environment
 from spacy_psa.pipeline.chain import labeler
 from spacy_psa.pipeline.distillation import Teacher, learn_from
 from spacy_psa.structs.emission_chain import EmissionChain
@@ -130,3 +134,33 @@ def test_a_tagger_scores_all_pairs():
     assert scores.shape == (2, 4)
     assert not isinstance(tagger.distribution([nlp.make_doc("fish swim")]), PairChain)
     assert torch.isfinite(torch.from_numpy(scores)).all()
+
+
+MANY = """
+import resource
+import spacy
+from spacy.training import Example
+from tests.helpers.pipelines import small_model
+
+nlp = spacy.blank("en")
+nlp.add_pipe("crf_ner", config={"model": small_model("label_pair")})
+docs = [nlp.make_doc(f"Word{i} met Ada") for i in range(400)]
+examples = [Example.from_dict(doc, {"entities": [(0, len(doc[0]), f"L{i}")]})
+            for i, doc in enumerate(docs)]
+optimizer = nlp.initialize(lambda: examples)
+for i in range(3):
+    nlp.update(examples[:4], sgd=optimizer)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def test_400_labels_are_learned_in_less_memory_than_all_pairs_need():
+    """The weights of all 2.6 million pairs of tags are several GB with their gradients."""
+    done = subprocess.run(
+        [sys.executable, "-c", MANY],
+        env=child_environment(OMP_NUM_THREADS="1"),
+        capture_output=True,
+        text=True,
+    )
+    assert int(done.stdout or 0) < 2_500_000, done.stderr
+    assert done.returncode == 0
