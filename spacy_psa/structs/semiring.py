@@ -27,9 +27,10 @@ def logsumexp(x: Tensor, dim: int) -> Tensor:
     top = x.detach().amax(dim, keepdim=True)
     nothing = top == -torch.inf
     top = top.masked_fill(nothing, 0.0)
-    # The sum is at least 1 if anything is possible, so this changes only sums of 0.
-    total = (x - top).exp().sum(dim).clamp(min=1.0)
-    return (total.log() + top.squeeze(dim)).masked_fill(nothing.squeeze(dim), -torch.inf)
+    nothing = nothing.squeeze(dim)
+    # Not by clamp, whose gradient at the bound differs between versions of torch.
+    total = (x - top).exp().sum(dim).masked_fill(nothing, 1.0)
+    return (total.log() + top.squeeze(dim)).masked_fill(nothing, -torch.inf)
 
 
 class Semiring(ABC):

@@ -15,3 +15,10 @@ def test_logsumexp_has_two_derivatives_without_nan():
     assert first[1].tolist() == [0.0, 0.0, 0.0]
     (second,) = torch.autograd.grad(first.square().sum(), x)
     assert second.isfinite().all()
+
+
+def test_a_single_way_has_the_gradient_one():
+    """Also in torch 2.14, whose clamp has none at its bound."""
+    x = torch.tensor([[0.0, -torch.inf], [3.0, -torch.inf]], requires_grad=True)
+    logsumexp(x, -1).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [[1.0, 0.0], [1.0, 0.0]]
