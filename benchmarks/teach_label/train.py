@@ -164,6 +164,7 @@ def joint(config: Config, folder: Path, size: int, label: str) -> Language:
 def update_spacy(folder: Path, size: int, label: str, seed: int, rehearse: bool) -> Language:
     """Update spaCy's `ner` on the examples, and let it rehearse on the raw text."""
     nlp = spacy.load(folder / "spacy_old")
+    nlp.replace_listeners("tok2vec", "ner", ["model.tok2vec"])  # without this, it cannot rehearse
     full, raw = (
         list(read_docbin(folder / f"{part}.spacy", nlp.vocab)) for part in (f"all-{size}", "raw")
     )
