@@ -9,6 +9,7 @@ import numpy
 from spacy.language import Language
 from spacy.util import load_model_from_config
 
+from spacy_psa.architectures.crf import apart
 from spacy_psa.architectures.sentencewise import listeners
 from spacy_psa.corpora.atomic import atomic_folder, check_free
 from spacy_psa.errors import InputError
@@ -106,9 +107,10 @@ def _check_same(model: str, nlp: Language, first: Language, name: str) -> None:
         )
     if not _same_vectors(nlp, first):
         raise InputError(f"{model}: has other word vectors than the first model")
+    models = pipe.model, other.model
     text = nlp.make_doc("text")
-    shapes = [[array.shape for array in p.model.predict([text])] for p in (pipe, other)]
-    if shapes[0] != shapes[1]:
+    shapes = [[array.shape for array in each.predict([text])] for each in models]
+    if shapes[0] != shapes[1] or len(apart(models[0])) != len(apart(models[1])):
         raise InputError(
             f"{model}: {name} has other potentials than in the first model: one of them is of "
             "version 0.1, or of another architecture"

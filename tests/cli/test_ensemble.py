@@ -4,6 +4,7 @@ import numpy
 import pytest
 import spacy
 
+from spacy_psa.architectures import crf
 from spacy_psa.pipeline.coverage import CountCorrection, Coverage, Promise
 from tests.helpers.commands import assert_one_error, command, succeed
 from tests.helpers.nested_pipelines import example, make
@@ -148,6 +149,13 @@ def test_models_that_do_not_fit_together_are_one_error(tmp_path, other, reason):
     paths = saved(tmp_path / "a"), saved(tmp_path / "b", **other)
     assert_one_error(run(*paths, "--output", tmp_path / "joined"), "b: ner has", reason)
     assert not (tmp_path / "joined").exists()
+
+
+def test_transitions_apart_and_none_do_not_fit_together(tmp_path, monkeypatch):
+    monkeypatch.setattr(crf, "MANY", 0)  # as with many labels
+    heads = {"a": "transition", "b": "softmax"}
+    paths = [saved(tmp_path / name, model=small_model(head)) for name, head in heads.items()]
+    assert_one_error(run(*paths, "--output", tmp_path / "joined"), "other potentials")
 
 
 def reading_tags(tmp_path, name, tagger):
