@@ -1,10 +1,11 @@
-"""The figures of rankings of errors, and damage of a seed."""
+"""The figures of rankings of errors, and training data without the places of suspects."""
 
 import numpy
 import pytest
 from sklearn.metrics import average_precision_score
 
 from benchmarks.find_errors.measure import areas, damaged
+from benchmarks.find_errors.train import as_missing, sample, wrong_tokens
 from tests.helpers.pipelines import entities, make_examples, make_nlp
 
 
@@ -19,9 +20,34 @@ def test_the_area_of_a_draw_is_the_average_precision_of_its_documents(levels):
     assert areas(wrong, scores, documents, drawn) == pytest.approx(expected)
 
 
-def test_damage_is_of_a_share_of_the_entities_and_a_seed_gives_the_same():
+def docs_of_documents():
     docs = [example.reference for example in make_examples(make_nlp())]
+    for i, doc in enumerate(docs):
+        doc.user_data["document"] = i // 2
+    return docs
+
+
+def test_damage_is_of_a_share_of_the_entities_and_a_seed_gives_the_same():
+    docs = docs_of_documents()
     before = [entities(doc) for doc in docs]
     after = [[entities(doc) for doc in damaged(docs, 0.5, seed)] for seed in (1, 1, 2)]
     assert [entities(doc) for doc in docs] == before
     assert after[0] == after[1] != after[2]
+    assert wrong_tokens(damaged(docs, 0.5), docs) > wrong_tokens(damaged(docs, 0.0), docs) == 0
+
+
+def test_a_sample_has_whole_documents_in_their_order():
+    docs = docs_of_documents()
+    chosen = sample(docs, 3, seed=1)
+    names = [doc.user_data["document"] for doc in chosen]
+    assert len(chosen) >= 3 and names == sorted(names) and len(names) == 2 * len(set(names))
+
+
+def test_the_places_of_rows_are_missing_and_the_rest_stays():
+    doc = docs_of_documents()[0]
+    first, *others = [(ent.start, ent.end, ent.label_) for ent in doc.ents]
+    last = len(doc) - 1
+    row = {"doc": 0, "annotated": [first], "proposed": [(last, last + 1, "PER")]}
+    as_missing([doc], [row])
+    assert [(ent.start, ent.end, ent.label_) for ent in doc.ents] == others
+    assert {t.i for t in doc if not t.ent_iob} == {*range(*first[:2]), last}
