@@ -17,7 +17,7 @@ from spacy.vocab import Vocab
 
 from spacy_psa.corpora.columns import Row, Sentence, column_spans, read_rows
 from spacy_psa.corpora.lines import read_lines
-from spacy_psa.corpora.readers import Reader, make_doc, make_reader
+from spacy_psa.corpora.readers import Augmenter, Reader, make_doc, make_reader
 from spacy_psa.corpora.tag_schemes import TagScheme, choose_scheme
 from spacy_psa.errors import InputError
 
@@ -106,6 +106,7 @@ def read_bmes(
     scheme: Literal["iob1", "iob2", "bioes", "auto"] = "auto",
     join_types: bool = False,
     limit: int = 0,
+    augmenter: Augmenter | None = None,
 ) -> Reader:
     """The reader `spacy-psa.Bmes.v1`: trains directly from a file, with characters as tokens.
 
@@ -114,6 +115,7 @@ def read_bmes(
         scheme: the scheme of the tags; BMES is "bioes", and "auto" detects the scheme.
         join_types: whether PER.NAM and PER.NOM become one type, PER, and so on.
         limit: the number of sentences to read; 0 means all.
+        augmenter: makes the examples of each sentence, as in `spacy.Corpus.v1`.
     """
     path = Path(path)  # a config passes on the string that it has checked
     return make_reader(
@@ -122,4 +124,5 @@ def read_bmes(
             path, vocab, resolve_format(path, scheme), repairs, join_types
         ),
         limit,
+        augmenter,
     )

@@ -13,7 +13,7 @@ from spacy.vocab import Vocab
 
 from spacy_psa.corpora.columns import Columns, Schemes, Sentence, column_docs, read_rows
 from spacy_psa.corpora.lines import marks_documents, read_lines
-from spacy_psa.corpora.readers import Reader, make_reader
+from spacy_psa.corpora.readers import Augmenter, Reader, make_reader
 from spacy_psa.corpora.tag_schemes import TagScheme, choose_scheme
 
 COLUMNS = ("word", "part of speech", "chunk", "entity")
@@ -44,7 +44,10 @@ def _read_sentences(path: Path, repairs: Counter[str]) -> Iterator[Sentence]:
 
 
 def read_conll2003(
-    path: Path, scheme: Literal["iob1", "iob2", "bioes", "auto"] = "auto", limit: int = 0
+    path: Path,
+    scheme: Literal["iob1", "iob2", "bioes", "auto"] = "auto",
+    limit: int = 0,
+    augmenter: Augmenter | None = None,
 ) -> Reader:
     """The reader `spacy-psa.Conll2003.v1`: trains directly from a column file.
 
@@ -54,10 +57,12 @@ def read_conll2003(
         path: the column file, plain or .gz.
         scheme: the scheme of the entity column; "auto" detects it.
         limit: the number of sentences to read; 0 means all.
+        augmenter: makes the examples of each sentence, as in `spacy.Corpus.v1`.
     """
     path = Path(path)  # a config passes on the string that it has checked
     return make_reader(
         path,
         lambda vocab, repairs: read_docs(path, vocab, resolve_scheme(path, scheme), repairs),
         limit,
+        augmenter,
     )

@@ -16,7 +16,7 @@ from spacy.vocab import Vocab
 from spacy_psa.corpora.archives import is_collection, open_files
 from spacy_psa.corpora.columns import Columns, Schemes, Sentence, column_docs, read_rows
 from spacy_psa.corpora.lines import decode_lines
-from spacy_psa.corpora.readers import Reader, make_reader
+from spacy_psa.corpora.readers import Augmenter, Reader, make_reader
 from spacy_psa.errors import InputError
 
 COLUMNS = ("word", "part of speech", "chunk")
@@ -82,7 +82,9 @@ def read_docs(
             yield from column_docs(name, vocab, [sentence], PLACES, SCHEMES)
 
 
-def read_conll2000(path: Path, member: str | None = None, limit: int = 0) -> Reader:
+def read_conll2000(
+    path: Path, member: str | None = None, limit: int = 0, augmenter: Augmenter | None = None
+) -> Reader:
     """The reader `spacy-psa.Conll2000.v1`: trains directly from a column file.
 
     Each example is one sentence, and its prediction starts from the gold words.
@@ -91,6 +93,9 @@ def read_conll2000(path: Path, member: str | None = None, limit: int = 0) -> Rea
         path: the column file, or an archive that contains `member`.
         member: the file inside the archive, without its folders ("train.txt").
         limit: the number of sentences to read; 0 means all.
+        augmenter: makes the examples of each sentence, as in `spacy.Corpus.v1`.
     """
     path = Path(path)  # a config passes on the string that it has checked
-    return make_reader(path, lambda vocab, repairs: read_docs(path, vocab, repairs, member), limit)
+    return make_reader(
+        path, lambda vocab, repairs: read_docs(path, vocab, repairs, member), limit, augmenter
+    )

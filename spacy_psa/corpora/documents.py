@@ -1,6 +1,7 @@
 """Documents: docs of several sentences, joined from docs of one sentence each."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from spacy_psa.corpora.docbin import read_docbins
-from spacy_psa.corpora.readers import Reader
+from spacy_psa.corpora.readers import Augmenter, Reader, augmented
 from spacy_psa.errors import InputError, check_sizes, naming
 from spacy_psa.sentences import (
     name_of_document,
@@ -21,7 +22,6 @@ from spacy_psa.sentences import (
     unannotated,
 )
 
-Augmenter = Callable[[Language, Example], Iterable[Example]]
 NO_START = 2**64 - 1
 """The value that spaCy stores for a token that does not begin a sentence: -1, without a sign."""
 
@@ -121,20 +121,19 @@ def read_document_corpus(
         for doc in islice(docs, limit or None):
             empty = False
             example = Example(_unannotated(doc), doc)
-            for made in augmenter(nlp, example) if augmenter else [example]:
-                yield made if made is example else _again(made.reference, doc)
+            yield from augmented(nlp, example, augmenter, partial(_again, doc))
         if empty:
             raise InputError(f"{path}: there are no docs; use another file")
 
     return read
 
 
-def _again(augmented: Doc, doc: Doc) -> Example:
+def _again(doc: Doc, made: Doc) -> Example:
     """Make an example of what an augmenter has made of a document."""
-    augmented.user_data.update(name_of_document(doc))
-    if len(augmented) == len(doc):
-        set_sentence_starts(augmented, sentence_starts(doc))
-    return Example(_unannotated(augmented), augmented)
+    made.user_data.update(name_of_document(doc))
+    if len(made) == len(doc):
+        set_sentence_starts(made, sentence_starts(doc))
+    return Example(_unannotated(made), made)
 
 
 def _unannotated(doc: Doc) -> Doc:

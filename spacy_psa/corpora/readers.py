@@ -19,6 +19,8 @@ from spacy_psa.errors import InputError
 from spacy_psa.sentences import unannotated
 
 Reader = Callable[[Language], Iterable[Example]]
+Augmenter = Callable[[Language, Example], Iterable[Example]]
+"""Makes the examples of an example, as in `spacy.Corpus.v1`."""
 
 
 def blank(lang: str) -> Language:
@@ -60,7 +62,10 @@ def make_doc(
 
 
 def make_reader(
-    path: Path, docs: Callable[[Vocab, Counter[str]], Iterator[Doc]], limit: int
+    path: Path,
+    docs: Callable[[Vocab, Counter[str]], Iterator[Doc]],
+    limit: int,
+    augmenter: Augmenter | None = None,
 ) -> Reader:
     """Make a reader; each of its examples is one sentence, predicted from the gold words.
 
@@ -68,11 +73,22 @@ def make_reader(
     `limit` is the number of sentences to read; 0 means all.
     """
 
+    def make(doc: Doc) -> Example:
+        return Example(unannotated(doc, sentences=False), doc)
+
     def read(nlp: Language) -> Iterator[Example]:
         repairs: Counter[str] = Counter()
         for doc in islice(docs(nlp.vocab, repairs), limit or None):
-            yield Example(unannotated(doc, nlp.vocab, sentences=False), doc)
+            yield from augmented(nlp, make(doc), augmenter, make)
         if repairs:
             warnings.warn(describe_repairs(path, repairs), stacklevel=2)
 
     return read
+
+
+def augmented(
+    nlp: Language, example: Example, augmenter: Augmenter | None, make: Callable[[Doc], Example]
+) -> Iterator[Example]:
+    """Yield the examples that an augmenter makes of one; `make` makes one from a new reference."""
+    for made in augmenter(nlp, example) if augmenter else [example]:
+        yield made if made is example else make(made.reference)

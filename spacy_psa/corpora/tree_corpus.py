@@ -19,7 +19,7 @@ from spacy_psa.corpora import ontonotes
 from spacy_psa.corpora.docbin import read_docbins
 from spacy_psa.corpora.lines import describe, describe_repairs
 from spacy_psa.corpora.quotes import Quotes, as_text
-from spacy_psa.corpora.readers import Reader
+from spacy_psa.corpora.readers import Augmenter, Reader, augmented
 from spacy_psa.corpora.treebanks import read_bracket_docs, read_docs
 from spacy_psa.errors import InputError, check_choice, naming
 from spacy_psa.sentences import cut_out, sentence_bounds, unannotated
@@ -34,6 +34,7 @@ def read_tree_corpus(
     gold_tags: bool = False,
     quotes: Quotes = "treebank",
     spaces: bool = False,
+    augmenter: Augmenter | None = None,
 ) -> Reader:
     """The reader `spacy-psa.TreeCorpus.v1`: trains a parser on the trees of a file.
 
@@ -56,6 +57,7 @@ def read_tree_corpus(
             ``, "straight" or "curly" for those of text, or "mixed" for all three in turn.
         spaces: whether to find out the spaces of files that have none; an encoder that reads the
             text, such as a transformer, sees them.
+        augmenter: makes the examples of each sentence, as in `spacy.Corpus.v1`.
 
     Raises:
         InputError: if `path` is None, or if there are no such `quotes`; and, when the reader is
@@ -67,6 +69,9 @@ def read_tree_corpus(
     if path is None:  # spaCy may fill in a config whose paths are not set yet
         raise InputError("TreeCorpus.v1: path is null: set [paths.train] and [paths.dev]")
 
+    def make(doc: Doc) -> Example:
+        return Example(_unannotated(doc, gold_tags), doc)
+
     def read(nlp: Language) -> Iterator[Example]:
         counts: Counter[str] = Counter()
         repairs: Counter[str] = Counter()
@@ -74,7 +79,7 @@ def read_tree_corpus(
         empty = True
         for doc in islice((d for d in docs if _fits(d, max_length, counts)), limit or None):
             empty = False
-            yield Example(_unannotated(doc, gold_tags), doc)
+            yield from augmented(nlp, make(doc), augmenter, make)
         if empty:
             raise InputError(
                 f'{path}: there are no trees to learn from in doc.spans["{KEY}"]'

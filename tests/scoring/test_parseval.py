@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.parseval import evalb
+from spacy_psa.corpora import ontonotes
 from spacy_psa.corpora.jsonl import read_docs
 from spacy_psa.corpora.trees import Parsed
 from spacy_psa.errors import InputError
@@ -345,4 +346,17 @@ def test_figures_are_those_of_evalb_on_perturbed_trees(tmp_path, program, text, 
     gold, test = map(list, zip(*pairs, strict=True))
     found = evalb.compare(Path(program), prm, replace(params, cutoff=12), gold, test)
     assert found["figures_compared"] == 24
+    assert found["figures_that_differ"] == found["sentences_that_differ"] == []
+
+
+@pytest.mark.skipif(not EVALB, reason="SPACY_PSA_EVALB names no EVALB, or no C compiler")
+def test_figures_are_those_of_evalb_on_section_23(tmp_path, corpora):
+    prm = tmp_path / "rules.prm"
+    prm.write_text(COLLINS_PRM)
+    source = corpora / "ontonotes5" / "conll-2012-en.tar.xz"
+    docs = ontonotes.read_docs(source, spacy.blank("en").vocab, sections={23})
+    trees = [tree for doc in docs for tree in doc_trees(doc)]
+    gold, test = evalb.draw(trees, sum(map(evalb.fits, trees)), seed=3)
+    found = evalb.compare(Path(EVALB), prm, COLLINS, gold, test)
+    assert len(gold) > 1500
     assert found["figures_that_differ"] == found["sentences_that_differ"] == []
