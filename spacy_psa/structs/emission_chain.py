@@ -80,7 +80,7 @@ class EmissionChain(PairChain):
     def dtype(self) -> torch.dtype:
         return self.emissions.dtype
 
-    @property
+    @cached_property
     def device(self) -> torch.device:
         return self.emissions.device
 

@@ -131,7 +131,7 @@ class PairChain(LinearChain):
     def dtype(self) -> torch.dtype:
         return self.flat.dtype
 
-    @property
+    @cached_property
     def device(self) -> torch.device:
         return self.flat.device
 

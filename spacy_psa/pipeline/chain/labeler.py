@@ -193,10 +193,10 @@ class ChainLabeler(StructuredPipe):
 
     def _given(self, scores: Sequence[Floats2d], known: Sequence[Known]) -> LinearChain:
         flat = tempered(self, scores)
-        lengths = torch.tensor([len(array) for array in scores])
-        between = [each.detach() for each in apart(self.model)]
-        if self.temperature != 1.0:
-            between = [each / self.temperature for each in between]
+        lengths = torch.tensor([*map(len, scores)])
+        between = apart(self.model)
+        if between:
+            between = [each.detach() / self.temperature for each in between]
         chain = self._chain(flat, lengths, *between, legal=True)
         if any(each.allowed is not None for each in known):
             evidence = mask(lengths)[..., None].expand(-1, -1, self._outputs).clone()
