@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy
@@ -204,7 +205,7 @@ class ChainLabeler(StructuredPipe):
                 if each.allowed is not None:
                     evidence[row, : len(each.allowed)] = torch.from_numpy(each.allowed)
             chain = chain.constrain(evidence)
-        weights = [each.weights for each in known]
+        weights = [*map(attrgetter("weights"), known)]
         return with_weights(chain, self.scheme, weights) if any(weights) else chain
 
     def _chain(
