@@ -126,6 +126,4 @@ def apart(model: Model) -> list[Tensor]:
     if model.get_dim("nO") <= MANY:
         return []
     heads = [getattr(shim_of(head).module, "apart", []) for head in find_heads(model)]
-    return [
-        sum(each[1:], each[0]) / len(each) if len(each) > 1 else each[0] for each in zip(*heads)
-    ]
+    return [torch.stack(each).mean(0) if len(each) > 1 else each[0] for each in zip(*heads)]

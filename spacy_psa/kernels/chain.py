@@ -49,13 +49,22 @@ def viterbi(
                         step[y] = score
                         back[t, y] = previous
             best, step = step, best
-        last = np.argmax(best)
-        scores[b] = best[last]
-        if scores[b] > -np.inf:
-            path[b, lengths[b] - 1] = last
-            for t in range(lengths[b] - 1, 0, -1):
-                path[b, t - 1] = back[t, path[b, t]]
+        scores[b] = _trace(best, back, path[b, : lengths[b]])
     return scores, path
+
+
+@compiled()
+def _trace(best, back, path):  # type: ignore[no-untyped-def]
+    """Write the best tags (n,) to `path`, and return their score; -inf leaves `path` as it is.
+
+    `best` (K,) has the scores of the last tags, and `back` (n, K) the best tag before each tag.
+    """
+    last = np.argmax(best)
+    if best[last] > -np.inf:
+        path[-1] = last
+        for t in range(len(path) - 1, 0, -1):
+            path[t - 1] = back[t, path[t]]
+    return best[last]
 
 
 @compiled()

@@ -20,7 +20,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from spacy_psa.kernels.chain import _logsumexp
+from spacy_psa.kernels.chain import _logsumexp, _trace
 from spacy_psa.kernels.compiled import compiled
 
 Floats = NDArray[np.float32] | NDArray[np.float64]
@@ -59,12 +59,7 @@ def viterbi(
                 step[y] = top
                 back[t, y] = where
             best, step = step, best
-        last = np.argmax(best)
-        scores[b] = best[last]
-        if scores[b] > -np.inf:
-            path[first + lengths[b] - 1] = last
-            for t in range(lengths[b] - 1, 0, -1):
-                path[first + t - 1] = back[t, path[first + t]]
+        scores[b] = _trace(best, back, path[first : first + lengths[b]])
         first += lengths[b]
     return scores, path
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple, TypeVar
 
 import torch
@@ -116,7 +116,7 @@ class Inference:
         return self.pipe._divided(sizes, self.known) if any(sizes) else ()
 
     def _batches(self) -> Iterator[Batch]:
-        places = [bound for bounds in self.split.bounds for bound in bounds]
+        places = list(chain.from_iterable(self.split.bounds))
         model = None
         for numbers in self._divided():
             model = model or self._model()

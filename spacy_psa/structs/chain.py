@@ -144,7 +144,10 @@ class LinearChain(StructuredDistribution[Tensor]):
         return [LinearChain(row[None, : int(length)], length) for row, length in rows]
 
     def parts(self) -> Iterator[LinearChain]:
-        """Divide the chain by sentences, so that `potentials` of the parts need little memory."""
+        """Yield parts of the chain, in order, whose `potentials` need little memory.
+
+        A chain that has its potentials is one part.
+        """
         yield self
 
     def uniform(self) -> LinearChain:
@@ -277,18 +280,29 @@ class LinearChain(StructuredDistribution[Tensor]):
             >>> (starts_with_0.log_partition - chain.log_partition).exp()
             tensor([0.5000])
         """
-        batch, longest, tags, _ = self.potentials.shape
+        batch, longest, tags = self.shape
         everywhere = transitions is not None and transitions.dim() == 2
         check_masks(
             allowed=(allowed, (batch, longest, tags)),
-            transitions=(transitions, self.potentials.shape[2 if everywhere else 0 :]),
+            transitions=(transitions, (tags, tags) if everywhere else (*self.shape, tags)),
             start=(start, (tags,)),
             end=(end, (tags,)),
         )
+        return self._constrained(allowed, transitions, start, end)
+
+    def _constrained(
+        self,
+        allowed: Tensor | None,
+        transitions: Tensor | None,
+        start: Tensor | None,
+        end: Tensor | None,
+    ) -> LinearChain:
+        batch = len(self.lengths)
         legal = torch.ones_like(self.potentials, dtype=torch.bool)
         if allowed is not None:
             legal &= allowed.to(legal.device)[:, :, None]
         if transitions is not None:
+            everywhere = transitions.dim() == 2
             legal[:, 1:] &= (transitions if everywhere else transitions[:, 1:]).to(legal.device)
         if start is not None:
             legal[:, 0] &= start.to(legal.device)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from spacy_psa.ragged import pad, positions
 from spacy_psa.structs.chain import LinearChain, is_compiled
-from spacy_psa.structs.distribution import check_masks, recording
+from spacy_psa.structs.distribution import recording
 from spacy_psa.structs.pair_chain import PairChain, TagPairs, has_pairs
 
 SPREAD = 500.0
@@ -112,23 +112,15 @@ class EmissionChain(PairChain):
     def tilted(self, scores: Tensor) -> EmissionChain:
         return self._with(self.emissions + scores[positions(self.lengths, self.device)])
 
-    def constrain(
+    def _constrained(
         self,
-        allowed: Tensor | None = None,
-        *,
-        transitions: Tensor | None = None,
-        start: Tensor | None = None,
-        end: Tensor | None = None,
+        allowed: Tensor | None,
+        transitions: Tensor | None,
+        start: Tensor | None,
+        end: Tensor | None,
     ) -> LinearChain:
         if transitions is not None and transitions.dim() != 2:
-            return super().constrain(allowed, transitions=transitions, start=start, end=end)
-        batch, longest, tags = self.shape
-        check_masks(
-            allowed=(allowed, (batch, longest, tags)),
-            transitions=(transitions, (tags, tags)),
-            start=(start, (tags,)),
-            end=(end, (tags,)),
-        )
+            return super()._constrained(allowed, transitions, start, end)
         legal = torch.ones_like(self.emissions, dtype=torch.bool)
         if allowed is not None:
             legal &= allowed.to(self.device)[positions(self.lengths, self.device)]
@@ -286,7 +278,7 @@ class _ScaledSums:
             inflow = torch.empty_like(alpha)
             a, top = self._scale(alpha)
             inflow[:, self.columns] = (a @ self.scaled).log() + top + self.most
-            inflow[:, self.others] = self._few(alpha, self.transitions).logsumexp(2)
+            inflow[:, self.others] = self._few(alpha).logsumexp(2)
             inflows[step] = inflow
             alphas[step] += inflow
         return inflows
@@ -321,9 +313,9 @@ class _ScaledSums:
         top = over.amax(1, keepdim=True).clamp(min=torch.finfo(over.dtype).min)
         return (over - top).exp(), top
 
-    def _few(self, alpha: Tensor, transitions: Tensor) -> Tensor:
+    def _few(self, alpha: Tensor) -> Tensor:
         """Sum α and a transition for the tags that are not in the block: (b, others, before)."""
-        sums = alpha[:, self.before] + transitions[self.before, self.others[:, None]]
+        sums = alpha[:, self.before] + self.transitions[self.before, self.others[:, None]]
         return sums.masked_fill(~self.filled, -torch.inf)
 
     def _shares(self, step: Tensor, marginals: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -337,7 +329,7 @@ class _ScaledSums:
         a, top = self._scale(alpha)
         sums = (inflow[:, self.columns] - top - self.most).exp()
         u = torch.where(sums > 0, marginals[:, self.columns] / sums, 0.0)
-        shares = (self._few(alpha, self.transitions) - inflow[:, self.others, None]).exp()
+        shares = (self._few(alpha) - inflow[:, self.others, None]).exp()
         few = marginals[:, self.others, None] * shares
         return a, u, torch.where(marginals[:, self.others, None] > 0, few, 0.0)
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from spacy_psa.kernels import gpu_chain
 from spacy_psa.ragged import pad, positions
 from spacy_psa.structs.chain import LinearChain, is_compiled
-from spacy_psa.structs.distribution import check_masks, recording
+from spacy_psa.structs.distribution import recording
 
 
 class TagPairs:
@@ -194,23 +194,16 @@ class PairChain(LinearChain):
         marginals[self._first] = 0.0
         return pad(marginals, self.lengths)
 
-    def constrain(
+    def _constrained(
         self,
-        allowed: Tensor | None = None,
-        *,
-        transitions: Tensor | None = None,
-        start: Tensor | None = None,
-        end: Tensor | None = None,
+        allowed: Tensor | None,
+        transitions: Tensor | None,
+        start: Tensor | None,
+        end: Tensor | None,
     ) -> LinearChain:
         if transitions is not None and transitions.dim() != 2:
-            return super().constrain(allowed, transitions=transitions, start=start, end=end)
-        tag, tags, device = self.pairs.tag, self.pairs.tags, self.device
-        check_masks(
-            allowed=(allowed, (len(self.lengths), int(self.lengths.max()), tags)),
-            transitions=(transitions, (tags, tags)),
-            start=(start, (tags,)),
-            end=(end, (tags,)),
-        )
+            return super()._constrained(allowed, transitions, start, end)
+        tag, device = self.pairs.tag, self.device
         if transitions is None and allowed is None:
             flat = self.flat.clone()
         else:

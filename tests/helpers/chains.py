@@ -2,9 +2,12 @@
 
 import itertools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy
 import torch
+from hypothesis import strategies as st
+from numpy.typing import NDArray
 from torch import Tensor
 
 from tests.helpers.structs import INF
@@ -60,3 +63,18 @@ def random_potentials(
     potentials[torch.rand(shape, generator=generator) < excluded] = -INF
     potentials[unread(lengths, shape[1], k)] = math.nan
     return potentials.to(dtype)
+
+
+@st.composite
+def pairs_and_lengths(draw: Any, most: int) -> tuple[NDArray[numpy.bool_], Tensor, int]:
+    """Draw the legal pairs of at most some number of tags, lengths of sentences, and a seed.
+
+    Each tag may follow at least one other.
+    """
+    tags, share = draw(st.integers(1, most)), draw(st.floats(0.2, 1.0))
+    seed = draw(st.integers(0, 10_000))
+    lengths = draw(st.lists(st.integers(1, 6), min_size=1, max_size=4))
+    generator = numpy.random.default_rng(seed)
+    legal = generator.random((tags, tags)) < share
+    legal[generator.integers(tags, size=tags), numpy.arange(tags)] = True
+    return legal, torch.tensor(lengths), seed

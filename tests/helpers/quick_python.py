@@ -1,8 +1,9 @@
 """A Python whose processes have imported torch and spaCy before they begin.
 
-`use` replaces `sys.executable` with a small program. It asks a server, which the first one starts,
-to fork, and stands for the forked process: both have the same input, output and end, it passes on
-signals, and if it is killed, the forked process is. It runs `PYTHON` for all but `-m` and `-c`.
+`use` replaces `sys.executable` with a small program. For `-m` and `-c`, the program asks a server
+to fork a process, and starts the server if there is none. Then it represents this process: input
+and output are those of the program, signals are passed on, and both end together, with the same
+status. For everything else, it becomes `PYTHON`.
 """
 
 import array

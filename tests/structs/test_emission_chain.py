@@ -3,11 +3,9 @@
 import math
 from itertools import pairwise
 
-import numpy
 import pytest
 import torch
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from spacy_psa import kernels
 from spacy_psa.pipeline.chain.span_tags import SpanScheme
@@ -15,6 +13,7 @@ from spacy_psa.structs import emission_chain
 from spacy_psa.structs.chain import LinearChain
 from spacy_psa.structs.emission_chain import EmissionChain
 from spacy_psa.structs.pair_chain import PairChain, TagPairs, join
+from tests.helpers.chains import pairs_and_lengths
 
 LENGTHS = torch.tensor([3, 1, 6, 5])
 SCHEMES = [SpanScheme("abc", "BIOES"), SpanScheme("abc", "BIO")]
@@ -182,18 +181,11 @@ def test_other_shapes_are_an_error(given_chain):
             EmissionChain(*wrong, lengths, pairs)
 
 
-@given(
-    st.integers(0, 10_000),
-    st.lists(st.integers(1, 6), min_size=1, max_size=4),
-    st.integers(1, 6),
-    st.floats(0.2, 1.0),
-)
+@given(pairs_and_lengths(6))
 @settings(max_examples=60)
-def test_any_pairs_and_lengths(seed, lengths, tags, share):
-    generator = numpy.random.default_rng(seed)
-    legal = generator.random((tags, tags)) < share
-    legal[generator.integers(tags, size=tags), numpy.arange(tags)] = True
-    chain = EmissionChain(*make(legal, torch.tensor(lengths), excluded=0.1, seed=seed))
+def test_any_pairs_and_lengths(drawn):
+    legal, lengths, seed = drawn
+    chain = EmissionChain(*make(legal, lengths, excluded=0.1, seed=seed))
     other = summed(chain)
     assert torch.allclose(chain.log_partition, other.log_partition)
     assert torch.allclose(chain.marginals, other.marginals)

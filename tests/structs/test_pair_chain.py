@@ -4,12 +4,12 @@ import numpy
 import pytest
 import torch
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from spacy_psa import kernels
 from spacy_psa.ragged import pad
 from spacy_psa.structs.chain import LinearChain
 from spacy_psa.structs.pair_chain import PairChain, TagPairs, join
+from tests.helpers.chains import pairs_and_lengths
 
 LEGAL = numpy.array(
     [[1, 1, 0, 1], [0, 0, 1, 0], [1, 1, 1, 0], [1, 0, 0, 1]], dtype=bool
@@ -204,18 +204,11 @@ def test_a_sentence_without_an_analysis_leaves_the_others_alone():
         _ = chain.argmax
 
 
-@given(
-    st.integers(0, 10_000),
-    st.lists(st.integers(1, 6), min_size=1, max_size=4),
-    st.integers(1, 5),
-    st.floats(0.2, 1.0),
-)
+@given(pairs_and_lengths(5))
 @settings(max_examples=60)
-def test_any_pairs_and_lengths(seed, lengths, tags, share):
-    generator = numpy.random.default_rng(seed)
-    legal = generator.random((tags, tags)) < share
-    legal[generator.integers(tags, size=tags), numpy.arange(tags)] = True
-    flat, sizes, pairs = make(seed=seed, lengths=torch.tensor(lengths), legal=legal)
+def test_any_pairs_and_lengths(drawn):
+    legal, lengths, seed = drawn
+    flat, sizes, pairs = make(seed=seed, lengths=lengths, legal=legal)
     chain, other = PairChain(flat, sizes, pairs), dense(flat, sizes, pairs)
     assert torch.equal(chain.log_partition, other.log_partition)
     assert torch.allclose(chain.marginals, other.marginals)

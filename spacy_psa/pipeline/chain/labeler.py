@@ -199,11 +199,13 @@ class ChainLabeler(StructuredPipe):
         if between:
             between = [each.detach() / self.temperature for each in between]
         chain = self._chain(flat, lengths, *between, legal=True)
-        if any(each.allowed is not None for each in known):
-            evidence = mask(lengths)[..., None].expand(-1, -1, self._outputs).clone()
-            for row, each in enumerate(known):
-                if each.allowed is not None:
-                    evidence[row, : len(each.allowed)] = torch.from_numpy(each.allowed)
+        evidence = None
+        for row, each in enumerate(known):
+            if each.allowed is not None:
+                if evidence is None:
+                    evidence = mask(lengths)[..., None].expand(-1, -1, self._outputs).clone()
+                evidence[row, : len(each.allowed)] = torch.from_numpy(each.allowed)
+        if evidence is not None:
             chain = chain.constrain(evidence)
         weights = [*map(attrgetter("weights"), known)]
         return with_weights(chain, self.scheme, weights) if any(weights) else chain
