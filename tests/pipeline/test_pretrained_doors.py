@@ -29,6 +29,7 @@ ENCODE = {
 @pytest.fixture(scope="module", params=[False, True], ids=["fine-tuned", "frozen"])
 def model(request, tmp_path_factory):
     """The folder of a `crf_ner` over a small encoder, with nothing between the two."""
+    fix_random_seed(0)  # a fixture of a module is made before `one_seed`
     folder = tmp_path_factory.mktemp("model")
     embed = pretrained(write_encoder(folder / "source", **SIZES), frozen=request.param)
     return save({"@architectures": "spacy-psa.CRF.v1", "tok2vec": embed}, folder / "model")
@@ -37,8 +38,7 @@ def model(request, tmp_path_factory):
 def save(model, folder):
     nlp = spacy.blank("en")
     nlp.add_pipe("crf_ner", name="ner", config={"model": model})
-    fix_random_seed(0)  # a fixture of a module is made before `one_seed`
-    train(nlp, 20, Adam(0.01))
+    train(nlp, 20, Adam(0.002))
     nlp.to_disk(folder)
     return folder
 
