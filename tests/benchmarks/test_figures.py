@@ -110,10 +110,10 @@ def test_a_changed_record_makes_pages_stale(monkeypatch):
     changed["psa"]["results"]["scores"]["ents_f"] = 0.5
     of = {"conll2003": changed}
     monkeypatch.setattr(lookup, "records_of", lambda name: of.get(name) or records_of(name))
-    page = ROOT / "docs" / "how-to" / "choose.md"
+    page = ROOT / "benchmarks" / "conll2003" / "README.md"
     text = page.read_text(encoding="utf8")
-    made = fill(text, "", "page")
-    assert "| PSA-BiLSTM-CRF | 94.77 ± 0.06 | 77.14 ± 23.51 | 91.33 ± 0.08 |" in made
+    made = fill(text, "conll2003", "page")
+    assert "| mean ± standard deviation of 3 | 94.77 ± 0.06 | 77.14 ± 23.51 |" in made
 
 
 def test_checking_names_stale_pages_and_changes_none(tmp_path, monkeypatch, capsys):
