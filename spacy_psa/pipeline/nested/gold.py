@@ -122,7 +122,7 @@ def read_gold(pipe: Any, examples: Iterable[Example]) -> Gold:
                     f"{pipe.name}: the training data has the label {label!r}, which is not among "
                     f"the labels {', '.join(pipe.labels)}: initialize with all labels"
                 )
-        _check_wrong(pipe, example, bounds, fitting, wrong)
+        _check_wrong(pipe, example, spans, wrong)
         gold.trees.extend([(s, e, number[label]) for s, e, label in own] for own in fitting)
         gold.masks.extend(_mask(pipe, bound, missing, wrong) for bound in bounds)
         gold.annotated.extend(not missing[start:end].all() for start, end in bounds)
@@ -144,18 +144,15 @@ def _mask(pipe: Any, bound: tuple[int, int], missing: Mask, wrong: Sequence[Span
     return mask
 
 
-def _check_wrong(
-    pipe: Any, example: Example, bounds: Bounds, gold: list[list[Node]], wrong: Sequence[Span]
-) -> None:
+def _check_wrong(pipe: Any, example: Example, gold: list[Node], wrong: Sequence[Span]) -> None:
     """Check that no wrong span is a gold span."""
     for span in wrong:
-        for (first, _), own in zip(bounds, gold, strict=True):
-            if (span.start - first, span.end - first, span.label_) in own:
-                raise InputError(
-                    f"{pipe.name}: {span.text!r} ({span.label_}) is a gold span of the "
-                    f"reference {example.reference.text[:100]!r} and also a wrong span in its "
-                    f'spans["{pipe.store.incorrect_spans_key}"]: remove one of the two'
-                )
+        if (span.start, span.end, span.label_) in gold:
+            raise InputError(
+                f"{pipe.name}: {span.text!r} ({span.label_}) is a gold span of the "
+                f"reference {example.reference.text[:100]!r} and also a wrong span in its "
+                f'spans["{pipe.store.incorrect_spans_key}"]: remove one of the two'
+            )
 
 
 def log_prob_of_gold(pipe: Any, dist: NestedSpans, gold: Gold) -> Tensor:
@@ -165,21 +162,16 @@ def log_prob_of_gold(pipe: Any, dist: NestedSpans, gold: Gold) -> Tensor:
     """
     if all(mask is None for mask in gold.masks):
         return dist.log_prob(gold.trees)
+    allowed = torch.zeros(dist.labelled.shape, dtype=torch.bool)
     sizes = span_counts(dist.lengths, pipe._longest).tolist()
-    lengths = dist.lengths.tolist()
-    allowed = torch.zeros(sum(sizes), len(pipe.labels), dtype=torch.bool)
     required = []
-    rows_of = allowed.split(sizes)
-    for rows, length, own, mask in zip(rows_of, lengths, gold.trees, gold.masks, strict=True):
-        numbers = [(s, e, [k]) for s, e, k in own]
+    for b, (rows, own, mask) in enumerate(zip(allowed.split(sizes), gold.trees, gold.masks)):
         if mask is not None:
-            numbers = [(s, e, holding(pipe.labels[k - 1], pipe.labels)) for s, e, k in own]
             rows |= torch.from_numpy(mask)
-        start, end = places(length, pipe._longest)
-        for s, e, held in numbers:
-            ((row,),) = numpy.nonzero((start == s) & (end == e))
-            rows[row, [k - 1 for k in held]] = True
-        required.append(numbers)
+        for start, end, number in own:
+            allowed[dist.row(b, start, end), number - 1] = True
+        # Where annotation is missing, a gold span may have further labels.
+        required.append([(s, e, holding(pipe.labels[k - 1], pipe.labels)) for s, e, k in own])
     return dist.constrain(allowed, required=required).log_partition - dist.log_partition
 
 

@@ -42,8 +42,14 @@ def simple_labels(labels: Sequence[str]) -> list[str]:
 
 
 def holding(label: str, labels: Sequence[str]) -> list[int]:
-    """List the numbers of the labels that are, or hold, a label; of all labels for an empty one."""
-    return [i for i, each in enumerate(labels, 1) if not label or label in parts_of(each)]
+    """List the numbers of the labels that are, or hold, a label; of all labels for an empty one.
+
+    Examples:
+        >>> holding("LOC", ["LOC", "LOC + ORG", "ORG"]), holding("LOC + ORG", ["LOC", "LOC + ORG"])
+        ([1, 2], [2])
+    """
+    parts = set(parts_of(label)) if label else set()
+    return [i for i, each in enumerate(labels, 1) if parts <= set(parts_of(each))]
 
 
 def label_parts(labels: Sequence[str]) -> Tensor:

@@ -48,6 +48,7 @@ from spacy_psa.pipeline.nested.gold import (
 )
 from spacy_psa.pipeline.nested.places import (
     Known,
+    holding,
     simple_labels,
     token_count,
     translate,
@@ -392,6 +393,9 @@ class NestedSpanLabeler(StructuredPipe):
     def _clash(self, first: Node, second: Node) -> str | None:
         if self._layers == "label":
             return overlap(first, second) if first[2] == second[2] else None
+        both = [set(holding(label, self.labels)) for *_, label in (first, second)]
+        if first[:2] == second[:2] and all(both) and not both[0] & both[1]:
+            return "are labels that no span had together in training"
         return cross(first, second)
 
     def _translated(self, doc: Doc, evidence: Evidence, bounds: Bounds) -> list[Known]:

@@ -98,10 +98,28 @@ def test_docs_without_the_span_group_are_not_learned_from(unsure):
     numpy.testing.assert_allclose(gradient, 0, atol=1e-6)
 
 
-def test_a_wrong_span_that_is_gold_as_well_is_refused(unsure):
+def test_missing_annotation_may_add_labels_to_gold_spans(unsure):
     pipe = unsure.get_pipe("crf_spans")
+    pipe.add_label("A + B")
+    gold = [(0, 1, "A"), (1, 3, "A"), (2, 3, "A"), (2, 3, "B")]
+    eg = example(unsure, "a b c", gold, missing=[(2, 3)])
+    pipe.store.missing_spans_key = "missing"
+    loss, _ = pipe.get_loss([eg], pipe.model.predict([eg.predicted]))
+    (analyses,) = pipe.analyses([eg.predicted])
+    total = 0.0
+    for log_prob, own in analyses.kbest(10**4):
+        spans = {(s.start, s.end, s.label_) for s in own}
+        agrees = spans >= set(gold) and all(end == 3 for _, end, _ in spans - set(gold))
+        total += math.exp(log_prob) * agrees
+    assert loss == pytest.approx(-math.log(total), abs=1e-4)
+
+
+@pytest.mark.parametrize("more", [[], [(0, 2, "B")]])
+def test_a_wrong_span_that_is_gold_as_well_is_refused(unsure, more):
+    pipe = unsure.get_pipe("crf_spans")
+    pipe.add_label("A + B")
     pipe.store.incorrect_spans_key = "wrong"
-    eg = example(unsure, "a b c", [(0, 2, "A")], wrong=[(0, 2, "A")])
+    eg = example(unsure, "a b c", [(0, 2, "A"), *more], wrong=[(0, 2, "A")])
     with pytest.raises(InputError, match=r"'a b' \(A\) is a gold span .* and also a wrong span"):
         pipe.get_loss([eg], pipe.model.predict([eg.predicted]))
 
@@ -310,6 +328,15 @@ def test_evidence_that_crosses_is_refused(trained):
     doc.spans["sc"] = [Span(doc, 0, 2, "ORG"), Span(doc, 1, 3, "ORG")]
     with pytest.raises(InputError, match="cross and are both required"):
         trained(doc)
+
+
+def test_labels_that_no_span_has_together_cannot_both_be_required(trained):
+    doc = trained.make_doc("University of Oslo")
+    doc.spans["sc"] = [Span(doc, 0, 3, "ORG"), Span(doc, 0, 3, "LOC"), Span(doc, 0, 3, "NEW")]
+    with pytest.raises(InputError, match=r"\(LOC\) and .* \(ORG\) are labels that no span had tog"):
+        trained(doc)
+    doc.spans["sc"] = [Span(doc, 0, 3, "ORG"), Span(doc, 0, 3, "NEW")]
+    assert {(0, 3, "ORG"), (0, 3, "NEW")} <= set(nodes(trained(doc)))
 
 
 def test_groups_of_required_and_forbidden_spans_are_evidence(trained):
