@@ -15,7 +15,6 @@ from spacy_psa.corpora.marked_text import Mark, MarkedText
 from spacy_psa.errors import InputError
 
 FORM = re.compile(r"T\S*\t(?P<label>\S+) (?P<offsets>\d+ \d+(?:;\d+ \d+)*)(?:\t(?P<quote>.*))?")
-GAPS = "entity(ies) in several pieces, read from the first to the last"
 OTHERS = "line(s) that mark no text, such as a relation or a note, left out"
 
 
@@ -27,8 +26,8 @@ def annotation_of(path: Path) -> Path:
 def read_texts(path: Path, repairs: Counter[str]) -> Iterator[MarkedText]:
     """Yield the text of a `.txt` file with the entities of its `.ann` file.
 
-    Entities in several pieces are read from their first to their last character. They are counted
-    in `repairs`, as are lines that mark no text.
+    The pieces of a mark are one if only blanks are between them, as brat writes marks over line
+    ends. Lines that mark no text are counted in `repairs`.
     """
     try:
         text = path.read_bytes().decode("utf-8-sig")  # brat counts both characters of CRLF
@@ -46,9 +45,9 @@ def read_texts(path: Path, repairs: Counter[str]) -> Iterator[MarkedText]:
                 f"{notes}:{number}: is not T1, tab, label and offsets, tab, text; correct the line"
             )
         edges = [int(edge) for edge in re.findall(r"\d+", match["offsets"])]
-        whole = len(edges) == 2
-        if not whole:
-            repairs[GAPS] += 1
-        quote = match["quote"] if whole else None
-        marks.append(Mark(edges[0], edges[-1], match["label"], quote, f"{notes}:{number}"))
+        gaps = [text[end:start] for end, start in zip(edges[1::2], edges[2::2])]
+        quote = None if gaps else match["quote"]
+        broken = any(map(str.strip, gaps))
+        place = f"{notes}:{number}"
+        marks.append(Mark(edges[0], edges[-1], match["label"], quote, place, broken))
     yield MarkedText(str(path), text, marks)

@@ -18,12 +18,11 @@ from spacy.vocab import Vocab
 
 from spacy_psa.corpora import tag_schemes
 from spacy_psa.corpora.lines import NO_WORD, read_lines
-from spacy_psa.corpora.marked_text import KEPT, NESTED, Misfits, marked_spans
+from spacy_psa.corpora.marked_text import BROKEN, KEPT, NESTED, Misfits, marked_spans
 from spacy_psa.corpora.readers import make_doc
 from spacy_psa.errors import InputError
 
 COLUMNS = 10
-BROKEN = "is discontinuous"
 ACROSS = "goes over a sentence bound"
 BLANKED = "sentence(s) whose words are blanked out, left out"
 EMPTY = "empty node(s), left out"

@@ -19,6 +19,8 @@ KEPT, MOVED = "kept", "moved to the nearest place of the text that the file quot
 """Outcomes of marks that become entities."""
 REPEATS, OVERLAPS = "repeats another", "overlaps another"
 """Outcomes of marks over tokens that others have."""
+BROKEN = "is discontinuous"
+"""The outcome of marks in several pieces."""
 
 
 class Mark(NamedTuple):
@@ -34,6 +36,8 @@ class Mark(NamedTuple):
     """The marked text as the tool exports it, if it does."""
     place: str | None = None
     """File and line of the mark, where they are not those of the text."""
+    broken: bool = False
+    """Whether there is other text between its pieces."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +138,9 @@ def mark_doc(nlp: Language, marked: MarkedText, misfits: Misfits, nested: bool =
         start, end = _inner(text, mark)
         touched = _touched(offsets, (start, end), len(text))
         outcome = KEPT
+        if mark.broken:
+            leave_out(mark, BROKEN, "", touched)
+            continue
         if mark.quote is not None and _plain(mark.quote) != _plain(text[max(start, 0) : end]):
             place = _nearest(text, mark.quote, start)
             if place is None:

@@ -116,7 +116,7 @@ def test_brat_is_recognised_and_read(write):
     repairs = Counter()
     (doc,), misfits = docs(brat, path, repairs)
     assert spans_of(doc.ents) == WANTED and not misfits.lines
-    assert repairs == {brat.GAPS: 1, brat.OTHERS: 1}
+    assert repairs == {brat.OTHERS: 1}
 
 
 def test_a_line_of_brat_that_is_none_is_named(write):
@@ -508,6 +508,20 @@ def test_nested_marks_of_brat_are_kept(write):
     path = write("".join(lines), "brat/train.ann")
     (doc,), _ = own_docs(path.parent)
     assert [(s.start_char, s.end_char, s.label_) for s in doc.spans["sc"]] == NEST
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_discontinuous_marks_are_left_out_by_name(write, nested):
+    path = write("lung and liver cancer", "brat/train.txt")
+    write("T1\tX 0 4;15 21\tlung cancer\nT2\tX 9 21\tliver cancer\n", "brat/train.ann")
+    (doc,), corpus = own_docs(path.parent, nested=nested)
+    spans = doc.spans["sc"] if nested else doc.ents
+    assert [span.text for span in spans] == ["liver cancer"]
+    (line,) = corpus.misfits.lines
+    assert line.endswith("train.ann:1: 'lung and liver cancer' (X): is discontinuous")
+    missing = [s.start for s in doc.spans["missing_spans"]] if nested else [0, 1]
+    assert missing == [0, 1, 2, 3][: 4 if nested else 2]
+    assert nested or [token.ent_iob for token in doc][:2] == [0, 0]
 
 
 def test_conllu_with_entities_is_recognised(write):
