@@ -77,7 +77,7 @@ class LabelLayers(NestedSpans):
                 [outside[:, end - 1, None], dense[:, starts, torch.arange(wide, device=device)]], 1
             )
             before = torch.stack([sums[end - 1], *(sums[i] for i in starts.tolist())], 2)
-            sums.append(fit(semiring.sum(semiring.times(before, fit(semiring.lift(steps))), -2)))
+            sums.append(fit(semiring.sum(semiring.times(before, semiring.lift(steps)), -2)))
         every = torch.stack(sums, 2)
         at = self.lengths.to(device)[None, :, None, None].expand(size, -1, 1, labels)
         last = every.gather(2, at)[:, :, 0]

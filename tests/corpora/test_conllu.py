@@ -5,8 +5,7 @@ from collections import Counter
 import pytest
 
 from spacy_psa.corpora.conllu import ACROSS, BLANKED, EMPTY, UNWRITTEN, read_docs
-from spacy_psa.corpora.marked_text import BROKEN
-from spacy_psa.corpora.marked_text import Misfits
+from spacy_psa.corpora.marked_text import BROKEN, Misfits
 from spacy_psa.errors import InputError
 from tests.helpers.corpora import conllu
 

@@ -8,6 +8,7 @@ import torch
 
 from spacy_psa.structs.label_layers import LabelLayers
 from spacy_psa.structs.nested_f1 import best_expected_f1, choices
+from spacy_psa.structs.semiring import KMax
 from tests.helpers.nested import layered_sets, spans_of
 from tests.structs.test_nested_spans import random_spans
 
@@ -109,3 +110,17 @@ def test_no_sets_have_a_better_expected_f1(seed):
 
     ((own,),) = best_expected_f1([choices(dist, torch.eye(2))])
     assert f1(own) == pytest.approx(max(f1(some) for _, some in every))
+
+
+def test_a_step_of_the_best_sets_grows_with_their_number_and_not_its_square(monkeypatch):
+    sizes = []
+
+    class Counted(KMax):
+        def times(self, a, b):
+            result = super().times(a, b)
+            sizes.append(len(result))
+            return result
+
+    monkeypatch.setattr("spacy_psa.structs.label_layers.KMax", Counted)
+    LabelLayers(random_spans([4], 2), torch.tensor([4])).kbest(50)
+    assert sizes == [50, 50, 50, 50, 50 * 50]  # the last one joins two labels

@@ -9,7 +9,6 @@ import numpy
 import torch
 from numpy.typing import NDArray
 from spacy.tokens import Doc
-from spacy.util import minibatch
 from torch import Tensor
 
 from spacy_psa.pipeline.analyses import BatchAnalyses, SentenceAnalyses
@@ -17,11 +16,13 @@ from spacy_psa.pipeline.evidence import Node
 from spacy_psa.pipeline.inference import Batch
 from spacy_psa.pipeline.nested.places import holding, label_parts, parts_of, places, simple_labels
 from spacy_psa.pipeline.predictions import Infer, SpanPrediction, joined
+from spacy_psa.ragged import batches_by_size
+from spacy_psa.sentences import sentence_bounds
 from spacy_psa.structs.nested_f1 import Choices, best_expected_f1, choices
 from spacy_psa.structs.nested_spans import NestedSpans
 from spacy_psa.structs.span_cells import Tree
 
-MBR_DOCS = 64  # docs whose probabilities are in memory at a time
+MBR_CELLS = 1_000_000  # spans of any length in the docs that are decoded together
 
 
 class NestedSentence(SentenceAnalyses):
@@ -96,16 +97,17 @@ def most_probable(batch: Batch, labels: Sequence[str], scores: bool) -> list[Spa
 def best_f1(docs: list[Doc], infer: Infer, labels: Sequence[str]) -> list[SpanPrediction]:
     """Choose the spans of each doc with the best expected F1."""
     parts = label_parts(labels)
-    predictions = []
-    for some in minibatch(docs, size=MBR_DOCS):
-        read = infer(some, lambda batch: choices(batch.dist, parts))
+    predictions = [joined([])] * len(docs)
+    sizes = [sum((e - s) * (e - s + 1) // 2 for s, e in sentence_bounds(doc)) for doc in docs]
+    for numbers in batches_by_size(sizes, MBR_CELLS):
+        read = infer([docs[i] for i in numbers], lambda batch: choices(batch.dist, parts))
         sets = best_expected_f1([[each for _, each in own] for own in read])
-        for own, trees in zip(read, sets, strict=True):
+        for i, own, trees in zip(numbers, read, sets, strict=True):
             sentences = [
                 (start, _scored(each, tree, labels))
                 for (start, each), tree in zip(own, trees, strict=True)
             ]
-            predictions.append(joined(sentences))
+            predictions[i] = joined(sentences)
     return predictions
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from spacy_psa.errors import InputError
 from spacy_psa.modules.span_scorer import span_counts
 from spacy_psa.pipeline.evidence import Node, cross, overlap, shown
-from spacy_psa.pipeline.nested.places import JOIN, holding, parts_of, places
+from spacy_psa.pipeline.nested.places import JOIN, check_lengths, holding, parts_of, places
 from spacy_psa.sentences import Bounds, sentence_bounds
 from spacy_psa.structs.nested_spans import NestedSpans
 from spacy_psa.structs.span_cells import Tree
@@ -41,20 +41,26 @@ class NestedStore:
 
         Returns:
             The spans (start, end, label), and a bool array (n,) that is true for tokens whose
-            annotation may be incomplete.
+            annotation may be incomplete, also as a gold span ends inside of one.
         """
         missing = numpy.zeros(len(example.predicted), dtype=bool)
         spans = self.reference(name, example.reference)
         if spans is None:
             return [], ~missing
-        for span in self.group(example, self.missing_spans_key):
-            missing[span.start : span.end] = True
-        nodes = {(s.start, s.end, s.label_) for s in self.group(example, self.spans_key)}
+        aligned = self._aligned(example, spans)
+        unclear = list(example.reference.spans.get(self.missing_spans_key or "") or ())
+        if len(aligned) < len(spans):  # some end inside of a token
+            unclear += [span for span in spans if not self._aligned(example, [span])]
+        for span in unclear:
+            missing[example.alignment.y2x[span.start : span.end]] = True
+        nodes = {(s.start, s.end, s.label_) for s in aligned}
         return sorted(nodes, key=lambda node: (node[0], -node[1], node[2])), missing
 
     def group(self, example: Example, key: str | None) -> list[Span]:
         """Read a span group of the reference over the tokens of the predicted doc."""
-        spans = list(example.reference.spans.get(key or "") or ())
+        return self._aligned(example, list(example.reference.spans.get(key or "") or ()))
+
+    def _aligned(self, example: Example, spans: list[Span]) -> list[Span]:
         if not spans or numpy.array_equal(
             example.predicted.to_array("ORTH"), example.reference.to_array("ORTH")
         ):
@@ -104,13 +110,14 @@ def read_gold(pipe: Any, examples: Iterable[Example]) -> Gold:
     """Read the gold spans of examples.
 
     Raises:
-        InputError: if a label is not known, if a wrong span is also a gold span, or if gold spans
-            do not fit and `unfitting` is "refuse".
+        InputError: if a label is not known, if a wrong span is also a gold span, if gold spans do
+            not fit and `unfitting` is "refuse", or if a sentence is too long.
     """
     number = {label: i for i, label in enumerate(pipe.labels, 1)}
     gold, every = Gold([], [], []), []
     for example in examples:
         bounds = [each for each in sentence_bounds(example.predicted) if each[0] < each[1]]
+        check_lengths(pipe.name, example.predicted, bounds)
         spans, missing = pipe.store.gold(pipe.name, example)
         fitting, unfit = fit(pipe, example.predicted, spans, bounds)
         every += unfit

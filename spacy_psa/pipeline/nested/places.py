@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from spacy.tokens import Doc
 from torch import Tensor
 
+from spacy_psa.errors import InputError
 from spacy_psa.pipeline.evidence import Evidence, Node
 from spacy_psa.sentences import Bounds
 
@@ -18,6 +19,10 @@ JOIN = " + "
 Place = tuple[int, int, list[int]]
 """The fenceposts of a span, and the numbers of labels, from 1."""
 Places = tuple[NDArray[numpy.int64], NDArray[numpy.int64]]
+
+
+MOST_TOKENS = 10_000
+"""Of a sentence, whose spans need 6 GB of memory."""
 
 
 class Known(NamedTuple):
@@ -63,6 +68,17 @@ def label_parts(labels: Sequence[str]) -> Tensor:
     names = simple_labels(labels)
     rows = [[float(name in parts_of(label)) for name in names] for label in labels]
     return torch.tensor(rows, dtype=torch.float64)
+
+
+def check_lengths(name: str, doc: Doc, bounds: Bounds) -> None:
+    """Raise InputError if the spans of a sentence would need too much memory."""
+    for start, end in bounds:
+        if end - start > MOST_TOKENS:
+            raise InputError(
+                f"{name}: the sentence {doc[start : start + 8].text[:100]!r} has {end - start:,} "
+                f"tokens, and the most is {MOST_TOKENS:,}: use a component that sets sentence "
+                "boundaries before, such as spaCy's sentencizer"
+            )
 
 
 def places(tokens: int, longest: int | None) -> Places:

@@ -48,6 +48,7 @@ from spacy_psa.pipeline.nested.gold import (
 )
 from spacy_psa.pipeline.nested.places import (
     Known,
+    check_lengths,
     holding,
     simple_labels,
     token_count,
@@ -75,13 +76,14 @@ class NestedSpanLabeler(StructuredPipe):
 
     Two spans of an analysis are nested or apart. Its probability is that of a tree CRF whose other
     nodes are latent (Fu2021), see `spacy_psa.structs.nested_spans`. A doc without sentence
-    boundaries is one sentence. Several labels of one span are learned as one joined label
+    boundaries is one sentence; memory and time grow with its square, and a sentence has at most
+    10,000 tokens. Several labels of one span are learned as one joined label
     ("PER + ORG" in `labels`), and predicted as several spans.
 
     Spans that are on a doc before the component runs are evidence: the component keeps them and
-    predicts the best analysis that agrees with them. It also keeps spans whose labels it does not
-    know; predicted spans do not cross them. Its own earlier predictions are not evidence. A
-    predicted span begins and ends with a word.
+    predicts the best analysis that agrees with them. It also keeps spans that its model cannot
+    have, as it does not know their labels or they are too long; predicted spans do not cross them.
+    Its own earlier predictions are not evidence. A predicted span begins and ends with a word.
 
     In training, a reference doc without the key `spans_key` has no annotation to learn from.
 
@@ -187,7 +189,12 @@ class NestedSpanLabeler(StructuredPipe):
             check_rates(label_smoothing=label_smoothing)
             check_sizes(batch_spans=batch_spans)
             check_groups(self.required_spans_key, self.forbidden_spans_key, written=spans_key)
-            check_other_group("constituents_key", constituents_key, spans_key)
+            for setting, key in {
+                "constituents_key": constituents_key,
+                "missing_spans_key": missing_spans_key,
+                "incorrect_spans_key": incorrect_spans_key,
+            }.items():
+                check_other_group(setting, key, spans_key)
         self.store = NestedStore(spans_key, missing_spans_key, incorrect_spans_key)
         self.constituents_key = constituents_key
         self._label_smoothing = label_smoothing
@@ -357,7 +364,11 @@ class NestedSpanLabeler(StructuredPipe):
             self.name, doc, every, [], self._clash, "remove one, or set overwrite = true"
         )
         known = set(self._span_labels)
-        inside = [(s.start, s.end, s.label_) for s in held if s.label_ in known]
+        inside = [
+            (s.start, s.end, s.label_)
+            for s in held
+            if s.label_ in known and (self._longest is None or len(s) <= self._longest)
+        ]
         return Evidence([s for s in inside if any(a <= s[0] and s[1] <= b for a, b in bounds)])
 
     def _read_evidence(
@@ -399,6 +410,7 @@ class NestedSpanLabeler(StructuredPipe):
         return cross(first, second)
 
     def _translated(self, doc: Doc, evidence: Evidence, bounds: Bounds) -> list[Known]:
+        check_lengths(self.name, doc, bounds)
         kept = [(span.start, span.end, span.label_) for span in self._held(doc)]
         kept = [] if self._layers == "label" else kept
         only = None

@@ -124,6 +124,20 @@ def test_a_wrong_span_that_is_gold_as_well_is_refused(unsure, more):
         pipe.get_loss([eg], pipe.model.predict([eg.predicted]))
 
 
+def test_gold_spans_that_end_inside_of_a_token_are_missing_annotation(unsure):
+    pipe = unsure.get_pipe("crf_spans")
+    pipe.store.missing_spans_key = "missing"
+    reference = Doc(unsure.vocab, words=["a", "b", "-", "c", "d"], spaces=[1, 0, 0, 1, 0])
+    eg = Example(Doc(unsure.vocab, words=["a", "b-c", "d"], spaces=[1, 1, 0]), reference)
+    reference.spans["sc"] = [Span(reference, 0, 2, "A"), Span(reference, 0, 5, "B")]
+    gold, missing = pipe.store.gold("spans", eg)
+    assert gold == [(0, 3, "B")] and missing.tolist() == [True, True, False]
+    reference.spans["sc"] = [Span(reference, 0, 5, "B")]
+    reference.spans["missing"] = [Span(reference, 3, 4)]
+    gold, missing = pipe.store.gold("spans", eg)
+    assert gold == [(0, 3, "B")] and missing.tolist() == [False, True, False]
+
+
 # Gold spans that no analysis has
 
 CROSSING = [(0, 2, "A"), (1, 3, "B"), (2, 3, "A")]
@@ -168,6 +182,9 @@ def test_spans_longer_than_the_model_allows_are_left_out_with_a_count():
     assert analyses.posterior([(0, 3, "B"), (1, 3, "B")])[0] == 0.0
     with pytest.raises(InputError, match="more than 2 tokens, the longest span of the model"):
         analyses.given(require=[(0, 3, "B")])
+    doc = nlp.make_doc("a b c d")
+    doc.spans["sc"] = [Span(doc, 0, 3, "B")]
+    assert (0, 3, "B") in nodes(nlp(doc))
 
 
 def test_several_labels_of_one_span_are_learnt_as_one_and_predicted_as_several():
@@ -231,6 +248,15 @@ def test_overlap_within_a_label_is_refused_in_layers():
 
 
 # Decoding
+
+
+@pytest.mark.parametrize("cells", [1, 8])
+def test_docs_are_decoded_by_mbr_in_batches(trained, cells, monkeypatch):
+    texts = ["Ada", "", "University of Oslo", "Ada left", "nobody came"]
+    expected = [nodes(doc) for doc in trained.pipe(texts)]
+    assert expected[0] and expected[2]
+    monkeypatch.setattr("spacy_psa.pipeline.nested.decoding.MBR_CELLS", cells)
+    assert [nodes(doc) for doc in trained.pipe(texts)] == expected
 
 
 def test_mbr_has_the_best_expected_f1_over_the_doc(unsure):
@@ -433,6 +459,16 @@ def test_a_sentence_of_1000_tokens_and_200_labels():
     assert analyses.marginals.shape == (30 * 1000 - 435, 200)
     assert math.isfinite(analyses.entropy)
     pipe(doc)
+
+
+def test_a_sentence_whose_spans_do_not_fit_into_memory_is_refused(unsure):
+    pipe = unsure.get_pipe("crf_spans")
+    eg = example(unsure, "a " * 10_001, [])
+    message = "has 10,001 tokens, and the most is 10,000: use a component that sets sentence"
+    with pytest.raises(InputError, match=message):
+        pipe(eg.predicted)
+    with pytest.raises(InputError, match=message):
+        pipe.get_loss([eg], [])
 
 
 def test_a_component_learns_from_a_teacher(trained):

@@ -57,7 +57,8 @@ def test_mentions_are_constituents_with_any_label():
 
 @pytest.mark.parametrize("key", ["", "sc"])
 def test_groups_of_other_components_have_names_of_their_own(key):
-    with pytest.raises(InputError, match=r"crf_spans: constituents_key"):
-        make(constituents_key=key)
+    for setting in ("constituents_key", "missing_spans_key", "incorrect_spans_key"):
+        with pytest.raises(InputError, match=f"crf_spans: {setting}"):
+            make(**{setting: key})
     with pytest.raises(InputError, match=r"parser: mentions_key"):
         random_parser(spans_key="sc", mentions_key=key)
