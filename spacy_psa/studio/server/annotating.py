@@ -4,7 +4,7 @@ import asyncio
 import math
 import tempfile
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -12,13 +12,15 @@ from typing import Any
 
 from fastapi import HTTPException
 from spacy.language import Language
+from spacy.tokens import Doc
 
+from spacy_psa.memory import memory_zone
 from spacy_psa.pipeline.analyses import DocAnalyses
 from spacy_psa.pipeline.chain.spans import SpanLabeler
 from spacy_psa.pipeline.chain.tagger import CRFTagger
 from spacy_psa.sentences import sentence_bounds
 from spacy_psa.studio.active_learning.beginning import check_label
-from spacy_psa.studio.active_learning.decisions import Decided, Decision
+from spacy_psa.studio.active_learning.decisions import Decided, Decision, Labelled
 from spacy_psa.studio.active_learning.export import export
 from spacy_psa.studio.active_learning.export_format import ENDINGS, ExportFormat
 from spacy_psa.studio.active_learning.queue import Order, TextQueue, contradicted, usefulness
@@ -151,6 +153,8 @@ class Annotating:
         before = key and self.store.done(annotator, key) is not None
         text, decided = self._read(number, annotator, () if before else decisions)
         shown = self.shown(text, decided, model)
+        if "problem" in shown and not before:
+            self._check_problem(number, annotator, decided, model)
         if not before:
             self.store.decide(number, annotator, self.component.name, decisions, key)
         self._note(number, annotator, shown["done"])
@@ -184,15 +188,22 @@ class Annotating:
         """Let the model score the text that comes after one."""
         ahead = self._next(annotator, number)
         if ahead is not None:
-            with suppress(Exception):  # which the text's own request shows
-                self.shown(*self._read(ahead, annotator), model)
+            self.shown(*self._read(ahead, annotator), model)
 
     def shown(self, text: StoredText, decided: Decided, model: ServedModel) -> Row:
         """Analyse a text under everything that is decided, in the thread of the model.
 
-        Raises:
-            InputError: if no analysis agrees with all decisions.
+        If that fails, the answer has the text and the decisions, and the reason as `problem`.
         """
+        try:
+            return self._analysed(text, decided, model)
+        except Exception as error:  # of any component; the text can still be annotated or skipped
+            if self.trained and self.queue.order is not Order.random:
+                self.queue.put(text.number, -math.inf)  # it comes after all others
+            reason = " ".join(str(error).split()) or type(error).__name__
+            return {**self._plain(text, decided, model), "problem": reason}
+
+    def _analysed(self, text: StoredText, decided: Decided, model: ServedModel) -> Row:
         name = self.component.name
         with model.scored(text.tokens) as (doc, scores):
             given = scores[name].given(**decided.evidence) if decided != Decided() else scores[name]
@@ -200,27 +211,55 @@ class Annotating:
                 self._keep(text.number, given)
             bounds = sentence_bounds(doc)
             rows = rows_of(scores[name], given, bounds, range(len(bounds)), 1)
-            known = decided.tokens
-            sentences = [
+            shown = self._row(text, decided, doc, rows)
+            if not self.trained:
+                _show_rules(shown["sentences"], decided, given.evidence.suggested)
+            return shown
+
+    def _plain(self, text: StoredText, decided: Decided, model: ServedModel) -> Row:
+        """Show a text and what is accepted, without the model."""
+        with memory_zone(model.nlp):
+            doc = text.tokens.doc(model.nlp.vocab)
+            rows: dict[int, Row] = {
+                i: {
+                    "analyses": [{"items": []}],
+                    "entropies": [0.0] * (end - start),
+                    "sure": [1.0] * (end - start),
+                }
+                for i, (start, end) in enumerate(sentence_bounds(doc))
+            }
+            shown = self._row(text, decided, doc, rows)
+            _show_rules(shown["sentences"], decided, {})
+            return shown
+
+    def _row(self, text: StoredText, decided: Decided, doc: Doc, rows: dict[int, Row]) -> Row:
+        """Make the answer from the rows of its sentences."""
+        known = decided.tokens
+        return {
+            "text": text.number,
+            "sentences": [
                 {
                     **shown_tokens(doc, i, (start, end)),
                     "done": known.issuperset(range(start, end)),
                     **rows[i],
                 }
-                for i, (start, end) in enumerate(bounds)
-            ]
-            if not self.trained:
-                _show_rules(sentences, decided, given)
-            return {
-                "text": text.number,
-                "sentences": sentences,
-                "accepted": decided.accepted,
-                "rejected": decided.rejected,
-                "outside": sorted(decided.outside),
-                "done": decided.covers(len(doc)),
-                "labels": self.component.labels,
-                "trained": self.trained,
-            }
+                for i, (start, end) in enumerate(sentence_bounds(doc))
+            ],
+            "accepted": decided.accepted,
+            "rejected": decided.rejected,
+            "outside": sorted(decided.outside),
+            "done": decided.covers(len(doc)),
+            "labels": self.component.labels,
+            "trained": self.trained,
+        }
+
+    def _check_problem(
+        self, number: int, annotator: str, decided: Decided, model: ServedModel
+    ) -> None:
+        """Raise the error of an analysis if it comes from new decisions and not from the text."""
+        text, before = self._read(number, annotator)
+        if "problem" not in self.shown(text, before, model):
+            self._analysed(text, decided, model)
 
     def _note(self, text: int, annotator: str, is_done: bool) -> None:
         done = self._done.setdefault(annotator, set())
@@ -332,15 +371,17 @@ class Annotating:
             return path.read_bytes(), name
 
 
-def _show_rules(sentences: list[Row], decided: Decided, analyses: DocAnalyses) -> None:
+def _show_rules(
+    sentences: list[Row], decided: Decided, suggested: Mapping[Labelled, float]
+) -> None:
     """Leave only accepted spans and matches of rules in sentences, and no uncertainty.
 
     Of matches that overlap, the longest is shown. Its probability is that of its weight only.
     """
     shown = dict.fromkeys(decided.accepted, 1.0)
     taken, rejected = set(decided.tokens), {*decided.rejected}
-    suggested = analyses.evidence.suggested.items()
-    for (start, end, label), weight in sorted(suggested, key=lambda s: (s[0][0] - s[0][1], s[0])):
+    longest = sorted(suggested.items(), key=lambda s: (s[0][0] - s[0][1], s[0]))
+    for (start, end, label), weight in longest:
         wrong = not rejected.isdisjoint([(start, end, label), (start, end, "")])
         if weight > 0 and not wrong and taken.isdisjoint(range(start, end)):
             shown[start, end, label] = round(1 / (1 + math.exp(-weight)), 4)

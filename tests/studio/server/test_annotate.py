@@ -56,6 +56,18 @@ def asked(served, tmp_path):
         yield asked
 
 
+def fail_on_bad(monkeypatch):
+    """Let models fail on texts with the word "bad"."""
+    scored = ServedModel.scored
+
+    def failing(model, text, **options):
+        if "bad" in text.words:
+            raise RuntimeError("no such\nfeature")
+        return scored(model, text, **options)
+
+    monkeypatch.setattr(ServedModel, "scored", failing)
+
+
 def test_the_mark_at_the_start_of_a_file_of_guidelines_is_no_text(tmp_path):
     (tmp_path / "rules.md").write_bytes(b"\xef\xbb\xbf# Names")
     assert guidelines_html(tmp_path / "rules.md") == "<h3>Names</h3>\n"
@@ -255,14 +267,7 @@ def test_the_queue_is_computed_between_the_requests(served, tmp_path):
 
 
 def test_a_text_that_fails_does_not_end_the_order_of_the_others(served, tmp_path, monkeypatch):
-    scored = ServedModel.scored
-
-    def failing(model, text, **options):
-        if "bad" in text.words:
-            raise RuntimeError("no")
-        return scored(model, text, **options)
-
-    monkeypatch.setattr(ServedModel, "scored", failing)
+    fail_on_bad(monkeypatch)
     lines = [f"{'bad' if i in (1, 6) else 'Ada'} left London {i} ." for i in range(9)]
     with asking(served.nlp, tmp_path, lines) as asked:
         assert asked.next()["text"] not in (2, 7)
@@ -271,6 +276,46 @@ def test_a_text_that_fails_does_not_end_the_order_of_the_others(served, tmp_path
         while (number := asked.work.queue.next(order)) is not None:
             order.append(number)
         assert order[-2:] == [2, 7]
+
+
+@pytest.mark.parametrize("model", ["some", None])  # None: nothing is trained
+def test_a_text_that_fails_is_annotated_without_suggestions(served, tmp_path, monkeypatch, model):
+    fail_on_bad(monkeypatch)
+    lines = ["bad Ada left London", "Ada left"]
+    with asking(served.nlp, tmp_path, lines, model=model) as asked:
+        answer = by_text(asked, 1)
+        assert answer["problem"] == "no such feature"
+        assert [word for word, _ in answer["sentences"][0]["tokens"]] == lines[0].split()
+        assert items(answer) == []
+        status, answer = asked.decide(1, ("accepted", 1, 2, "PER"), ("rejected", 3, 4, "ORG"))
+        assert status == 200 and items(answer) == [(1, 2, "PER")]
+        assert answer["rejected"] == [[3, 4, "ORG"]] and not answer["done"]
+        assert asked.decide(1, ("accepted", 1, 9, "PER"))[0] == 422
+        assert asked.post("undo")[1]["accepted"] == []
+        answer = asked.decide(1, ("accepted", 1, 2, "PER"), ("complete", 0, 4))[1]
+        assert answer["done"] and answer["counts"]["done"] == 1
+        assert "problem" not in asked.next()
+
+
+def test_a_text_that_fails_comes_last_and_can_be_skipped(served, tmp_path, monkeypatch):
+    fail_on_bad(monkeypatch)
+    with asking(served.nlp, tmp_path, ["bad Ada left", "Ada left"]) as asked:
+        assert asked.next()["text"] == 2
+        skip = {"verdict": "skipped", "start": 0, "end": 3}
+        _, answer = asked.post("decide", text=1, decisions=[skip], next=True)
+        assert answer["text"] == 2 and answer["counts"]["skipped"] == 1
+        asked.decide(2, ("complete", 0, 2))
+        assert asked.next()["text"] == 1
+
+
+def test_a_text_whose_decisions_no_analysis_agrees_with_any_more_is_shown(served, tmp_path):
+    """Another model ends a sentence within a span that was accepted."""
+    with asking(served.nlp, tmp_path, ["Ada met Evans . Bath left"]) as asked:
+        asked.work.store.decide(1, "ann", "ner", [Decision("accepted", 2, 5, "PER")], "")
+        answer = by_text(asked, 1)
+        assert "a sentence ends inside of it" in answer["problem"]
+        status, answer = asked.decide(1, ("open", 2, 5))
+        assert status == 200 and "problem" not in answer and answer["accepted"] == []
 
 
 def test_nothing_that_grows_with_a_request_is_done_in_the_event_loop(asked, monkeypatch):

@@ -162,7 +162,8 @@ function show(answer, place) {
     at("undo").focus();
     return;
   }
-  at("result").replaceChildren(...answer.sentences.map(box));
+  const problem = answer.problem ? [make("p", { class: "hint" }, `The model has no suggestions for this text: ${answer.problem}`)] : [];
+  at("result").replaceChildren(...problem, ...answer.sentences.map(box));
   for (const sentence of answer.sentences) state.before.set(sentence.number, best(sentence));
   focusAt(place);
 }
@@ -197,7 +198,7 @@ function box(sentence) {
   const button = (text, key, act, primary) => make("button", {
     type: "button", class: primary ? "primary" : undefined, "aria-keyshortcuts": key, click: () => act(sentence),
   }, text, make("kbd", {}, key.toUpperCase()));
-  const suggests = state.tags ? items(sentence).some((item) => !isAccepted(...item)) : state.trained || items(sentence).length;
+  const suggests = state.tags ? items(sentence).some((item) => !isAccepted(...item)) : (state.trained && !state.text.problem) || items(sentence).length;
   const buttons = sentence.done ? [make("button", { type: "button", click: () => reopen(sentence) }, "Undecided again")]
     : [suggests && button("Right as shown", "d", asShown, true), !state.tags && button("Nothing else here", "n", nothingElse, !suggests)];
   return make("article", { class: `sentence${sentence.done ? " done" : ""}`, "data-number": sentence.number },
