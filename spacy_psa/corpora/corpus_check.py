@@ -225,8 +225,10 @@ def possible_mistakes(figures: dict[str, Any]) -> Iterator[str]:
         across = layer.get("across_sentences", {})
         for part in figures["parts"]:
             if across.get(part):
-                trees = name == "constituents"
-                then = "is not possible before they are corrected" if trees else "leaves them out"
+                then = {
+                    "constituents": "is not possible before they are corrected",
+                    "spans": 'needs unfitting = "drop"',
+                }.get(name, "leaves them out")
                 examples = [text for text in across["examples"] if text.startswith(f"{part}: ")]
                 yield (
                     f"{name}: {across[part]:,} in {part} go over the bounds of sentences; training "
@@ -236,7 +238,7 @@ def possible_mistakes(figures: dict[str, Any]) -> Iterator[str]:
             if count:
                 yield (
                     f"{name}: {count:,} in {part} overlap another without being inside it; "
-                    "crf_spans does not learn both"
+                    'training needs unfitting = "drop", or layers = "label" if their labels differ'
                 )
         for part, count in layer["without_annotation"].items():
             if count:

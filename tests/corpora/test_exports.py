@@ -558,3 +558,4 @@ def test_spans_that_cross_are_told():
         span.label_ = "X"
     (line,) = [m for m in possible_mistakes(check_corpus({"train": [doc]})) if "overlap" in m]
     assert line.startswith("spans: 1 in train overlap another without being inside it")
+    assert 'unfitting = "drop"' in line
