@@ -269,13 +269,20 @@ class ConllWriter(Writer):
 
 
 def conll_columns(doc: "Doc", scheme: Scheme, keys: SpanKeys) -> list[dict[str, list[str]]]:
-    """Encode a document for `ConllWriter`: the columns of each sentence, by their names."""
+    """Encode a document for `ConllWriter`: the columns of each sentence, by their names.
+
+    InputError if its only annotation is nested spans, which have no column.
+    """
     if not len(doc):
         return []
+    from spacy_psa.corpora.marked_text import NESTED
     from spacy_psa.pipeline.written import spans_now
 
     tagged = doc.has_annotation("TAG")
     chunks = spans_now(doc, keys.chunks) if keys.chunks in doc.spans else None
+    others = tagged or chunks is not None or keys.trees in doc.spans
+    if NESTED in doc.spans and not (others or doc.has_annotation("ENT_IOB")):
+        raise InputError("CoNLL has no column for nested spans: write .jsonl, .spacy or .html")
     rows = []
     for sentence in doc.sents if doc.has_annotation("SENT_START") else [doc[:]]:
         tokens = [token for token in sentence if not token.is_space]

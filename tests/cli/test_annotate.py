@@ -356,6 +356,22 @@ def test_html_draws_nested_spans_below_the_text(tmp_path):
     assert page.count("Mayor") == 1  # entities, of which there are none, are not drawn as well
 
 
+def test_conll_is_refused_if_nested_spans_are_the_only_annotation(tmp_path):
+    doc = spacy.blank("en")("Mayor of New York left.")
+    doc.spans["sc"] = [Span(doc, 0, 4, "PER"), Span(doc, 2, 4, "GPE")]
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    out = tmp_path / "out.conll"
+    for ents in (None, [Span(doc, 2, 4, "GPE")]):
+        if ents:
+            doc.set_ents(ents)
+        DocBin(docs=[doc]).to_disk(tmp_path / "in.spacy")
+        result = run(tmp_path / "blank", tmp_path / "in.spacy", out, "--keep")
+        if not ents:
+            assert result.exit_code == 1
+            assert "CoNLL has no column for nested spans" in result.stderr
+    assert out.read_text().splitlines()[2:4] == ["New B-GPE", "York I-GPE"]
+
+
 def test_html_shows_entities_and_escapes_text(model, tmp_path):
     (tmp_path / "in.txt").write_text("London <b> & co\nnothing\n")
     out = tmp_path / "out.html"
