@@ -1,14 +1,14 @@
-"""Viterbi of linear chains whose scores of pairs of tags are the same at all places, for the CPU.
+"""Best sequences of linear chains whose scores of pairs are the same at all places, for the CPU.
 
 The score of the pair (previous, tag) at a token is emissions[token, tag] + transitions[previous,
-tag]. The twin is the kernel of `kernels.pair_chain` over the sums of all legal pairs, with the same
-result to the bit.
+tag]. The twins are the kernels of `kernels.pair_chain` and `kernels.chain` over the sums of all
+legal pairs, with the same results to the bit.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spacy_psa.kernels.chain import _trace
+from spacy_psa.kernels.chain import _merge, _trace
 from spacy_psa.kernels.compiled import compiled
 
 Floats = NDArray[np.float32] | NDArray[np.float64]
@@ -50,10 +50,7 @@ def viterbi(
     step = np.empty(tags, np.float64)
     others = np.ones(tags, np.bool_)
     others[columns] = False
-    block = np.empty((len(rows), len(columns)), emissions.dtype)
-    for i in range(len(rows)):
-        block[i] = transitions[rows[i]][columns]
-    least, most, largest = _bounds(block)
+    block, least, most, largest = _block(transitions, rows, columns)
     eps = np.finfo(emissions.dtype).eps
     tops = np.empty(len(columns), np.float64)
     where = np.empty(len(columns), np.int64)
@@ -67,8 +64,7 @@ def viterbi(
             floor = -np.inf
             for i in range(len(rows)):
                 floor = max(floor, best[rows[i]] + least[i])
-            scale = max(largest, _largest(own))
-            floor -= 8 * eps * scale + 1e-14 * abs(floor)  # for rounding
+            floor -= _rounding(eps, max(largest, _largest(own)), floor)
             tops[:] = -np.inf
             where[:] = 0
             for i in range(len(rows)):
@@ -94,6 +90,72 @@ def viterbi(
 
 
 @compiled()
+def kbest(
+    emissions: Floats,
+    transitions: Floats,
+    lengths: Integers,
+    previous: Integers,
+    begins: Integers,
+    rows: Integers,
+    columns: Integers,
+    k: int,
+) -> tuple[NDArray[np.float64], Integers]:
+    """Find the k best scores (k, B) of each sentence, in descending order, and their tags (k, N).
+
+    Missing sequences have the score -inf and tags of 0. Of equal scores, the sequence with the
+    lowest tag comes first. Arguments are those of `viterbi`; rows are left out likewise, by the
+    k-th best score of some row.
+    """
+    tags = len(begins) - 1
+    scores = np.full((k, len(lengths)), -np.inf)
+    path = np.zeros((k, len(emissions)), np.int64)
+    back = np.empty((lengths.max() if len(lengths) else 0, tags, k), np.int32)
+    best = np.empty((tags, k), np.float64)
+    step = np.empty((tags, k), np.float64)
+    final = np.empty(k, np.int32)
+    others = np.ones(tags, np.bool_)
+    others[columns] = False
+    block, least, most, largest = _block(transitions, rows, columns)
+    eps = np.finfo(emissions.dtype).eps
+    first = 0
+    for b in range(len(lengths)):
+        best[:] = -np.inf
+        for y in range(tags):
+            best[y, 0] = emissions[first, y]
+        for t in range(1, lengths[b]):
+            row = emissions[first + t]
+            own = row[columns]
+            floor = -np.inf
+            for i in range(len(rows)):
+                floor = max(floor, best[rows[i], k - 1] + least[i])
+            floor -= _rounding(eps, max(largest, _largest(own)), floor)
+            step[:] = -np.inf
+            for i in range(len(rows)):
+                before = best[rows[i]]
+                if before[0] > -np.inf and before[0] + most[i] >= floor:
+                    for j in range(len(columns)):
+                        y = columns[j]
+                        _merge(before, own[j] + block[i, j], rows[i] * k, step[y], back[t, y])
+            for y in range(tags):
+                if others[y]:
+                    for p in range(begins[y], begins[y + 1]):
+                        score = row[y] + transitions[previous[p], y]
+                        _merge(best[previous[p]], score, previous[p] * k, step[y], back[t, y])
+            best, step = step, best
+        for y in range(tags):
+            _merge(best[y], 0.0, y * k, scores[:, b], final)
+        for i in range(k):
+            if scores[i, b] > -np.inf:
+                at = final[i]
+                for t in range(lengths[b] - 1, 0, -1):
+                    path[i, first + t] = at // k
+                    at = back[t, at // k, at % k]
+                path[i, first] = at // k
+        first += lengths[b]
+    return scores, path
+
+
+@compiled()
 def _raise(tops, where, before, row, emissions, transitions):  # type: ignore[no-untyped-def]
     """Raise `tops` to the scores of the sequences through a row, and note the row in `where`."""
     for j in range(len(tops)):
@@ -104,16 +166,28 @@ def _raise(tops, where, before, row, emissions, transitions):  # type: ignore[no
 
 
 @compiled()
-def _bounds(block):  # type: ignore[no-untyped-def]
-    """Find the least and the highest transition of each row, and the largest absolute value."""
+def _block(transitions, rows, columns):  # type: ignore[no-untyped-def]
+    """Copy the transitions from `rows` to `columns`.
+
+    Returns:
+        The copy, the least and the highest transition of each row, and the largest absolute value.
+    """
+    block = np.empty((len(rows), len(columns)), transitions.dtype)
     least = np.empty(len(block))
     most = np.empty(len(block))
     largest = 0.0
-    for i in range(len(block)):
+    for i in range(len(rows)):
+        block[i] = transitions[rows[i]][columns]
         least[i] = block[i].min()
         most[i] = block[i].max()
         largest = max(largest, _largest(block[i]))
-    return least, most, largest
+    return block, least, most, largest
+
+
+@compiled()
+def _rounding(eps, scale, floor):  # type: ignore[no-untyped-def]
+    """Bound the error of a sum of scores up to `scale`, and of a score near `floor`."""
+    return 8 * eps * scale + 1e-14 * abs(floor)
 
 
 @compiled()

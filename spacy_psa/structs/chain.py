@@ -231,6 +231,28 @@ class LinearChain(StructuredDistribution[Tensor]):
         """
         return self.pairwise_marginals[:, :, previous, tags]
 
+    def marginals_but(self, previous: Tensor, tags: Tensor) -> Tensor:
+        """Sum the probabilities of the pairs of some tags and any tag but one, at each place.
+
+        No probability is subtracted, so small sums keep their digits.
+
+        Args:
+            previous: (P,) int64, the previous tags, each only once.
+            tags: (P,) int64, for each of them the tag that is left out.
+
+        Returns:
+            (B, n, P), sums of `pairwise_marginals`, without gradients.
+
+        Examples:
+            >>> chain = LinearChain.from_emissions(torch.zeros(1, 2, 4), torch.tensor([2]))
+            >>> chain.marginals_but(torch.tensor([0]), torch.tensor([3]))[0]
+            tensor([[0.0000],
+                    [0.1875]])
+        """
+        pairs = self.pairwise_marginals.detach()[:, :, previous]
+        pairs[:, :, torch.arange(len(tags)), tags] = 0.0
+        return pairs.sum(3, dtype=torch.float64).to(self.dtype)
+
     @cached_property
     def entropy(self) -> Tensor:
         """The entropy of the distribution over sequences, (B,) nats."""

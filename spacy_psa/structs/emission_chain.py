@@ -13,15 +13,17 @@ from functools import cached_property
 from typing import Any, cast
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from spacy_psa import kernels
 from spacy_psa.ragged import pad, positions
 from spacy_psa.structs.chain import LinearChain, is_compiled
 from spacy_psa.structs.distribution import recording
 from spacy_psa.structs.pair_chain import PairChain, TagPairs, has_pairs
+from spacy_psa.structs.scaled_sums import SPREAD, ScaledSums
 
-SPREAD = 500.0
-"""The most that transitions to a tag may differ by in a scaled sum, so that it never underflows."""
+FLOATS = torch.float32, torch.float64
 NUMBERS = 32_000_000
 """The most numbers of a part of a chain; see `EmissionChain.parts`."""
 
@@ -31,8 +33,8 @@ class EmissionChain(PairChain):
 
     Its answers are those of the chain with emissions[token, tag] + transitions[previous, tag] for
     each legal pair. It needs (2n + 1)² multiplications a token for n labels in BIOES, and memory
-    for K numbers. `kbest`, `sample`, `pairwise_marginals`, gradients of marginals and entropy and
-    second derivatives make all potentials first: ask them of `parts`.
+    for K numbers. `pairwise_marginals`, gradients of marginals and entropy and second derivatives
+    make all potentials first, and so does `kbest` without compiled kernels: ask them of `parts`.
 
     Args:
         emissions: (N, K) float, the scores of tags at the tokens of a ragged batch of B sentences.
@@ -134,30 +136,36 @@ class EmissionChain(PairChain):
 
     def expected_score(self, other: LinearChain) -> Tensor:
         scaled = isinstance(other, EmissionChain) and has_pairs(other, self.pairs)
-        if not (scaled and self._is_scaled and cast(EmissionChain, other)._is_scaled):
+        if not (scaled and self.is_scaled and cast(EmissionChain, other).is_scaled):
             return super().expected_score(other)
-        return cast(EmissionChain, other)._sums.expected(self.emissions, self.transitions)
+        return cast(EmissionChain, other).sums.expected(self.emissions, self.transitions)
 
     @cached_property
     def marginals(self) -> Tensor:
-        if not self._is_scaled or self._requires_grad:
+        if not self.is_scaled or self._requires_grad:
             return super().marginals
-        return pad(self._sums.marginals.to(self.dtype), self.lengths)
+        return pad(self.sums.marginals.to(self.dtype), self.lengths)
 
     def marginals_of(self, previous: Tensor, tags: Tensor) -> Tensor:
-        if not self._is_scaled:
+        if not self.is_scaled:
             return super().marginals_of(previous, tags)
         legal = self.pairs.places[previous, tags] < len(self.pairs)
-        likely = self._sums.of_pairs(previous.to(self.device), tags.to(self.device))
+        likely = self.sums.of_pairs(previous.to(self.device), tags.to(self.device))
         return pad(likely.masked_fill(~legal.to(self.device), 0.0).to(self.dtype), self.lengths)
+
+    def marginals_but(self, previous: Tensor, tags: Tensor) -> Tensor:
+        if not self.is_scaled or torch.isin(tags, self.pairs.block[1]).any():
+            return super().marginals_but(previous, tags)
+        sums = self.sums.leaving(previous.to(self.device), tags.to(self.device))
+        return pad(sums.to(self.dtype), self.lengths)
 
     @cached_property
     def entropy(self) -> Tensor:
         """The entropy of the distribution over sequences, (B,) nats: log Z - E[score]."""
-        if not self._is_scaled or self._requires_grad:
+        if not self.is_scaled or self._requires_grad:
             return super().entropy
-        expected = self._sums.expected(self.emissions, self.transitions)
-        return (self._sums.log_z - expected).clamp(min=0.0).to(self.dtype)
+        expected = self.sums.expected(self.emissions, self.transitions)
+        return (self.sums.log_z - expected).clamp(min=0.0).to(self.dtype)
 
     def joined(self, chains: Sequence[PairChain]) -> PairChain:
         if not all(isinstance(c, EmissionChain) and self._shares(c) for c in chains):
@@ -192,22 +200,23 @@ class EmissionChain(PairChain):
         return self.emissions.requires_grad or self.transitions.requires_grad
 
     @cached_property
-    def _is_scaled(self) -> bool:
+    def is_scaled(self) -> bool:
         """Whether scaled sums are exact: no transition to a tag is much below the others."""
         rows, columns = (x.to(self.device) for x in self.pairs.block)
         block = self.transitions.detach()[rows][:, columns]
         return bool((block.amax(0) - block.amin(0)).max() < SPREAD)
 
     @cached_property
-    def _sums(self) -> _ScaledSums:
-        return _ScaledSums(self.emissions, self.transitions, self.lengths, self.pairs)
+    def sums(self) -> ScaledSums:
+        """Forward-backward without gradients; exact if the chain `is_scaled`."""
+        return ScaledSums(self.emissions, self.transitions, self.lengths, self.pairs)
 
     @cached_property
     def _log_z(self) -> Tensor:
-        if not self._is_scaled:
+        if not self.is_scaled:
             return super()._log_z
         if not self._requires_grad:
-            return self._sums.log_z
+            return self.sums.log_z
         given = self.emissions, self.transitions, self.lengths, self.pairs
         with recording():
             return cast(Tensor, _LogPartition.apply(*given))
@@ -221,13 +230,43 @@ class EmissionChain(PairChain):
             ]
         from spacy_psa.kernels.emission_chain import viterbi
 
-        pairs = self.pairs
-        floats = self.emissions.detach().contiguous(), self.transitions.detach().contiguous()
-        arrays = map(
-            Tensor.numpy, (*floats, self.lengths, pairs.previous, pairs.begins, *pairs.block)
-        )
-        scores, tags = map(torch.from_numpy, viterbi(*arrays))
+        scores, tags = map(torch.from_numpy, viterbi(*self._arrays()))
         return scores, list(tags.split(self.lengths.tolist()))
+
+    def _kbest(self, k: int) -> tuple[Tensor, list[list[Tensor]]]:
+        if not (self.dtype in FLOATS and kernels.available()):
+            return super()._kbest(k)
+        from spacy_psa.kernels.emission_chain import kbest
+
+        scores, tags = map(torch.from_numpy, kbest(*self._arrays(), k))
+        lengths = self.lengths.tolist()
+        return scores.to(self.device), [list(each.to(self.device).split(lengths)) for each in tags]
+
+    def _sample(self, n: int, generator: torch.Generator | None) -> list[list[Tensor]]:
+        if not self.is_scaled:
+            return super()._sample(n, generator)
+        illegal = (self.pairs.places == len(self.pairs)).to(self.device)
+        after = self.transitions.detach().double().masked_fill(illegal, -torch.inf).T
+        lengths = self.lengths.to(self.device)
+        drawn: list[Tensor] = []
+        for t in reversed(range(self.shape[1])):
+            goes_on = t + 1 < lengths
+            at = torch.where(goes_on, self._first + t, self._last)
+            logits = self.sums.alphas[at].expand(n, -1, -1)
+            if drawn:  # p(y_t | y_{t+1}): forward filtering, backward sampling
+                logits = logits + torch.where(goes_on[:, None], after[drawn[-1]], 0.0)
+            noise = torch.empty_like(logits, memory_format=torch.contiguous_format)
+            tags = (logits - noise.exponential_(generator=generator).log()).argmax(-1)
+            drawn.append(torch.where(goes_on, tags, drawn[-1]) if drawn else tags)
+        rows = torch.stack(drawn[::-1], -1)
+        return [list(own) for own in zip(*map(self._cut, rows), strict=True)]
+
+    def _arrays(self) -> Iterator[NDArray[Any]]:
+        """List what the compiled kernels read."""
+        pairs = self.pairs
+        floats = (x.detach().cpu().contiguous() for x in (self.emissions, self.transitions))
+        rest = self.lengths, pairs.previous, pairs.begins, *pairs.block
+        return map(Tensor.numpy, (*floats, *rest))
 
     def _score(self, values: Sequence[Tensor] | Tensor) -> Tensor:
         sentence, place = positions(self.lengths, self.device)
@@ -241,136 +280,6 @@ class EmissionChain(PairChain):
         return scores.new_zeros(len(self.lengths)).index_add(0, sentence, scores)
 
 
-class _ScaledSums:
-    """Forward-backward of an `EmissionChain`, in float64 and without gradients.
-
-    With α = `alphas` and m the largest α of a row over the block, the sum over the block is
-
-        α_t[y] = emissions[t, y] + m + c[y] + log Σ_r exp(α_{t-1}[r] - m) E[r, y],
-        E[r, y] = exp(transitions[r, y] - c[y]),   c[y] = max_r transitions[r, y],
-
-    and the probability of a pair is p(r, y) = p(y) times its share in the sum.
-    """
-
-    def __init__(self, emissions: Tensor, transitions: Tensor, lengths: Tensor, pairs: TagPairs):
-        device = emissions.device
-        self.emissions = emissions.detach().double()
-        self.lengths = lengths
-        self.sentence, place = positions(lengths, device)
-        self.later = place.nonzero()[:, 0]
-        self.rows, self.columns = (x.to(device) for x in pairs.block)
-        self.transitions = transitions.detach().double()
-        block = self.transitions[self.rows][:, self.columns]
-        self.most = block.amax(0)
-        self.scaled = (block - self.most).exp()
-        self.others, self.before, self.filled = (x.to(device) for x in _others(pairs))
-        # The tokens at each place but the first.
-        self.steps = place.argsort(stable=True).split(torch.bincount(place).tolist())[1:]
-        self.last = (lengths.cumsum(0) - 1).to(device)
-
-    @cached_property
-    def inflows(self) -> Tensor:
-        """(N, K) float64, the log sums over the sequences before each tag; 0 at first tokens."""
-        alphas = self.emissions.clone()
-        inflows = torch.zeros_like(alphas)
-        for step in self.steps:
-            alpha = alphas[step - 1]
-            inflow = torch.empty_like(alpha)
-            a, top = self._scale(alpha)
-            inflow[:, self.columns] = (a @ self.scaled).log() + top + self.most
-            inflow[:, self.others] = self._few(alpha).logsumexp(2)
-            inflows[step] = inflow
-            alphas[step] += inflow
-        return inflows
-
-    @cached_property
-    def alphas(self) -> Tensor:
-        """(N, K), the log sum over the sequences that end in a tag at a token."""
-        return self.emissions + self.inflows
-
-    @cached_property
-    def log_z(self) -> Tensor:
-        """(B,), the log partitions."""
-        return self.alphas[self.last].logsumexp(1)
-
-    @cached_property
-    def marginals(self) -> Tensor:
-        """(N, K), the probability of each tag at each token; 0 in sentences without a sequence."""
-        marginals = torch.zeros_like(self.alphas)
-        ends = (self.alphas[self.last] - self.log_z[:, None]).exp()
-        marginals[self.last] = ends.masked_fill((self.log_z == -torch.inf)[:, None], 0.0)
-        for step in reversed(self.steps):
-            a, u, few = self._shares(step, marginals[step])
-            inner = torch.zeros_like(self.alphas[step - 1])
-            inner[:, self.rows] = a * (u @ self.scaled.T)
-            inner.index_add_(1, self.before.flatten(), few.flatten(1))
-            marginals[step - 1] += inner
-        return marginals
-
-    def _scale(self, alpha: Tensor) -> tuple[Tensor, Tensor]:
-        """Make exp(α - m) of the rows of the block, and m."""
-        over = alpha[:, self.rows]
-        top = over.amax(1, keepdim=True).clamp(min=torch.finfo(over.dtype).min)
-        return (over - top).exp(), top
-
-    def _few(self, alpha: Tensor) -> Tensor:
-        """Sum α and a transition for the tags that are not in the block: (b, others, before)."""
-        sums = alpha[:, self.before] + self.transitions[self.before, self.others[:, None]]
-        return sums.masked_fill(~self.filled, -torch.inf)
-
-    def _shares(self, step: Tensor, marginals: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Factor the probabilities of pairs at some tokens, whose tags have `marginals`.
-
-        Returns:
-            a (b, rows) and u (b, columns), where the probability of a pair of the block is a · E ·
-            u; and the probabilities of the other pairs, (b, others, before).
-        """
-        alpha, inflow = self.alphas[step - 1], self.inflows[step]
-        a, top = self._scale(alpha)
-        sums = (inflow[:, self.columns] - top - self.most).exp()
-        u = torch.where(sums > 0, marginals[:, self.columns] / sums, 0.0)
-        shares = (self._few(alpha) - inflow[:, self.others, None]).exp()
-        few = marginals[:, self.others, None] * shares
-        return a, u, torch.where(marginals[:, self.others, None] > 0, few, 0.0)
-
-    def of_pairs(self, previous: Tensor, tags: Tensor) -> Tensor:
-        """The probabilities of some pairs at each token, (N, pairs); 0 at first tokens."""
-        likely = self.alphas.new_zeros(len(self.alphas), len(tags))
-        step, marginals = self.later, self.marginals[self.later][:, tags]
-        logs = self.alphas[step - 1][:, previous] + self.transitions[previous, tags]
-        shares = marginals * (logs - self.inflows[step][:, tags]).exp()
-        likely[step] = torch.where(marginals > 0, shares, 0.0)
-        return likely
-
-    def expected(self, emissions: Tensor, transitions: Tensor) -> Tensor:
-        """The mean scores of sequences under other scores, (B,) float64, with their gradients."""
-        likely = self.marginals > 0
-        of_tags = torch.where(likely, self.marginals * emissions.double(), 0.0).sum(1)
-        a, u, few = self._shares(self.later, self.marginals[self.later])
-        between = transitions.double()
-        block = between[self.rows][:, self.columns]
-        of_pairs = ((a @ (self.scaled * block)) * u).sum(1)
-        others = between[self.before, self.others[:, None]]
-        of_pairs = of_pairs + torch.where(few > 0, few * others, 0.0).sum((1, 2))
-        scores = of_tags.index_add(0, self.later, of_pairs)
-        return scores.new_zeros(len(self.lengths)).index_add(0, self.sentence, scores)
-
-
-def _others(pairs: TagPairs) -> tuple[Tensor, Tensor, Tensor]:
-    """Tabulate the legal pairs that are not in the block.
-
-    Returns:
-        The tags that are not in the block, (O,); the tags before them (O, width), 0 beyond their
-        number; and whether there is such a tag (O, width) bool.
-    """
-    others = torch.ones(pairs.tags, dtype=torch.bool).index_fill(0, pairs.block[1], False)
-    counts = pairs.begins.diff()[others]
-    filled = torch.arange(int(counts.max()) if len(counts) else 0) < counts[:, None]
-    before = torch.zeros(filled.shape, dtype=torch.int64)
-    before[filled] = pairs.previous[others[pairs.tag]]
-    return others.nonzero()[:, 0], before, filled
-
-
 class _LogPartition(torch.autograd.Function):
     """Computes log Z (B,); the gradient is the expected counts of tags and of pairs of tags."""
 
@@ -378,7 +287,7 @@ class _LogPartition(torch.autograd.Function):
     def forward(
         ctx: Any, emissions: Tensor, transitions: Tensor, lengths: Tensor, pairs: TagPairs
     ) -> Tensor:
-        ctx.sums, ctx.pairs = _ScaledSums(emissions, transitions, lengths, pairs), pairs
+        ctx.sums, ctx.pairs = ScaledSums(emissions, transitions, lengths, pairs), pairs
         ctx.save_for_backward(emissions, transitions)
         return ctx.sums.log_z
 

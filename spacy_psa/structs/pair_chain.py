@@ -194,6 +194,16 @@ class PairChain(LinearChain):
         marginals[self._first] = 0.0
         return pad(marginals, self.lengths)
 
+    def marginals_but(self, previous: Tensor, tags: Tensor) -> Tensor:
+        out = torch.full((self.pairs.tags,), -1).index_copy(0, previous, tags)
+        left_out = out[self.pairs.previous]
+        kept = ((left_out >= 0) & (left_out != self.pairs.tag)).nonzero()[:, 0].to(self.device)
+        sums = self.flat.new_zeros(len(self.flat), self.pairs.tags, dtype=torch.float64)
+        before = self.pairs.previous.to(self.device)[kept]
+        sums.index_add_(1, before, self.flat_marginals[:, kept].double())
+        sums[self._first] = 0.0
+        return pad(sums[:, previous.to(self.device)].to(self.dtype), self.lengths)
+
     def _constrained(
         self,
         allowed: Tensor | None,

@@ -1,7 +1,7 @@
 """All analyses of short sentences, one by one, to compare exact inference with."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy
 import torch
@@ -9,6 +9,7 @@ import torch
 from spacy_psa.pipeline.chain.span_tags import SpanScheme, TagFormat
 from spacy_psa.ragged import unpad
 from spacy_psa.structs.chain import LinearChain
+from spacy_psa.structs.emission_chain import EmissionChain
 from spacy_psa.structs.pair_chain import PairChain, TagPairs
 
 Span = tuple[int, int, str]
@@ -125,6 +126,23 @@ def random_chain(
     shape = (len(lengths), max(lengths), k, k)
     potentials = scale * torch.randn(shape, generator=generator, dtype=torch.float64)
     return scheme, legal_chain(LinearChain(potentials, torch.tensor(lengths)), scheme)
+
+
+def random_emissions(
+    tag_format: TagFormat, lengths: Sequence[int], seed: int, scale: float, labels: Sequence[str]
+) -> tuple[SpanScheme, EmissionChain]:
+    """A chain like `random_chain` that keeps emissions and transitions apart."""
+    scheme = SpanScheme(labels, tag_format)
+    k = len(scheme.tags)
+    legal, start, end = scheme.legal()
+    generator = torch.Generator().manual_seed(seed)
+    emissions, transitions = (
+        scale * torch.randn(rows, k, generator=generator, dtype=torch.float64)
+        for rows in (sum(lengths), k)
+    )
+    chain = EmissionChain(emissions, transitions, torch.tensor(lengths), TagPairs(legal))
+    ends = {"start": torch.from_numpy(start), "end": torch.from_numpy(end)}
+    return scheme, cast(EmissionChain, chain.constrain(**ends))
 
 
 def pair_chain(scheme: SpanScheme, chain: LinearChain) -> PairChain:

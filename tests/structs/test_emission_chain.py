@@ -73,6 +73,11 @@ def test_answers_are_those_of_the_sums(given_chain, compiled, spread, monkeypatc
     assert torch.allclose(chain.entropy, other.entropy, atol=1e-8)
     previous, tags = torch.tensor([0, 0, 2, 1]), torch.tensor([0, 2, 1, 2])
     assert torch.allclose(chain.marginals_of(previous, tags), other.marginals_of(previous, tags))
+    dense, inner = LinearChain(other.potentials, lengths), torch.arange(1, pairs.tags)
+    for before, after in ((inner, inner), (inner, inner.flip(0)), (inner[:3], inner[:3] * 0)):
+        wanted = dense.marginals_but(before, after)
+        assert torch.allclose(other.marginals_but(before, after), wanted)
+        assert torch.allclose(chain.marginals_but(before, after), wanted)
     assert torch.allclose(chain.score(other.argmax), other.max)
     for uniform in (chain.uniform(), other.uniform()):
         ours, theirs = (c.expected_score(uniform) for c in (chain, other))
@@ -95,6 +100,38 @@ def test_the_best_sequence_is_that_of_the_sums_to_the_bit(dtype, excluded, sprea
     wanted, others = summed(chain)._best
     assert torch.equal(scores, wanted)
     assert all(map(torch.equal, tags, others))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("excluded", [0.0, 0.3])
+@pytest.mark.parametrize("spread", [0.0, 1.0, 300.0])
+@pytest.mark.parametrize("k", [1, 7])
+def test_the_k_best_sequences_are_those_of_the_sums_to_the_bit(dtype, excluded, spread, k):
+    legal = SpanScheme("abcdefgh").legal().transitions
+    lengths = torch.tensor([20, 1, 13, 2])
+    chain = EmissionChain(*make(legal, lengths, dtype, spread, excluded))
+    scores, ranked = chain._kbest(k)
+    wanted, others = summed(chain)._kbest(k)
+    assert torch.equal(scores, wanted)
+    for tags, theirs in zip(ranked, others, strict=True):
+        assert all(map(torch.equal, tags, theirs))
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_equal_sequences_have_the_order_of_the_sums(given_chain, compiled, monkeypatch):
+    if not compiled:
+        monkeypatch.setattr(kernels, "available", lambda: False)
+    chain = EmissionChain(*given_chain).uniform()
+    for ours, theirs in zip(chain.kbest(9), summed(chain).kbest(9), strict=True):
+        assert [tags.tolist() for _, tags in ours] == [tags.tolist() for _, tags in theirs]
+
+
+def test_samples_are_those_of_the_sums(given_chain):
+    chain = EmissionChain(*given_chain)
+    dense = LinearChain(chain.potentials, chain.lengths)
+    ours, theirs = (c.sample(50, torch.Generator().manual_seed(0)) for c in (chain, dense))
+    for own, others in zip(ours, theirs, strict=True):
+        assert all(map(torch.equal, own, others))
 
 
 @pytest.mark.parametrize("spread", [2.0, 1000.0])
@@ -156,6 +193,16 @@ def test_a_sentence_without_an_analysis_leaves_the_others_alone(given_chain):
     assert not marginals[0].any() and torch.allclose(
         marginals[2].sum(1).double(), torch.ones(6).double()
     )
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_answers_need_no_potentials(scheme, monkeypatch):
+    pytest.importorskip("numba")
+    chain = EmissionChain(*make(scheme.legal().transitions))
+    monkeypatch.setattr(EmissionChain, "flat", property(lambda _: pytest.fail("all potentials")))
+    begins, insides = (torch.from_numpy(scheme.columns(prefix)) for prefix in "BI")
+    assert chain.marginals_but(begins, insides).sum() > 0
+    assert len(chain.argmax) == len(chain.kbest(3)) == len(chain.sample(2)) == len(chain.entropy)
 
 
 def test_split_parts_and_join(given_chain, monkeypatch):

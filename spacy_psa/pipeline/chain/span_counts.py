@@ -11,13 +11,15 @@ if y begins a span, else 1. Then
 
 All x are computed together. One forward-backward pass, for x = 1, computes the
 conditional probabilities. `DenseSpanCounts` is for any chain, and computes products of matrices.
-`PairSpanCounts` is for a `PairChain`, and sums over its pairs of tags in compiled loops.
+`EmissionSpanCounts` does so with the factors of an `EmissionChain`. `PairSpanCounts` is for a
+`PairChain`, and sums over its pairs of tags in compiled loops.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from typing import cast
 
 import numpy
 import torch
@@ -28,7 +30,9 @@ from spacy_psa import kernels
 from spacy_psa.pipeline.chain.span_posteriors import Floats, Integers
 from spacy_psa.pipeline.chain.span_tags import SpanScheme
 from spacy_psa.structs.chain import LinearChain
+from spacy_psa.structs.emission_chain import EmissionChain
 from spacy_psa.structs.pair_chain import PairChain
+from spacy_psa.structs.scaled_sums import ScaledSums
 
 
 class SpanCounts(ABC):
@@ -48,6 +52,8 @@ class SpanCounts(ABC):
     @staticmethod
     def of(chain: LinearChain, scheme: SpanScheme) -> SpanCounts:
         """Count in the fastest way that a chain has."""
+        if isinstance(chain, EmissionChain) and chain.is_scaled:
+            return EmissionSpanCounts(chain, scheme)
         if isinstance(chain, PairChain) and kernels.available():
             return PairSpanCounts(chain, scheme)
         return DenseSpanCounts(chain, scheme)
@@ -157,10 +163,31 @@ class DenseSpanCounts(SpanCounts):
     def __init__(self, chain: LinearChain, scheme: SpanScheme):
         super().__init__(chain, scheme)
         self.marginals = chain.marginals.detach().cpu().double()
-        self.pairs = chain.pairwise_marginals.detach().cpu()  # large: parts of it become double
+        self._read(chain)
         # Longer sentences first, so that those which reach a token are neighbours.
         self.order = torch.argsort(self.lengths, descending=True, stable=True)
         self.place = torch.argsort(self.order).numpy()
+
+    def _read(self, chain: LinearChain) -> None:
+        """Read what `_mean_before` and `_mean_after` need."""
+        self.pairs = chain.pairwise_marginals.detach().cpu()  # large: parts of it become double
+
+    def _mean_before(self, t: int, rows: Tensor, values: Tensor) -> Tensor:
+        """The mean of values (b, X, K) of the tag before token t of sentences, for each tag."""
+        here = self.marginals[rows, t, None, :]
+        before = torch.where(here > 0, self.pairs[rows, t].double() / here, 0.0)
+        return torch.bmm(values, before)
+
+    def _mean_after(self, t: int, rows: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """The mean of values (b, X, K) of the tag at token t of sentences, for each tag before it.
+
+        The second is that given that no span goes on there.
+        """
+        pairs = self.pairs[rows, t].double()
+        means = ended = _mean(values, pairs)
+        if self.scheme.tag_format != "BIOES":  # its last tags end a span by themselves
+            ended = _mean(values, self._without_next(pairs))
+        return means, ended
 
     def _log_totals(self, log_x: Floats) -> Floats:
         log_totals = torch.empty(len(self.lengths), len(log_x), dtype=torch.float64)
@@ -203,12 +230,10 @@ class DenseSpanCounts(SpanCounts):
         weights = self._weights(log_x)
         left = weights.expand(len(self.lengths), *weights.shape)
         scale = torch.zeros(left.shape[:2], dtype=torch.float64)
-        for t in range(self.pairs.shape[1]):
+        for t in range(self.marginals.shape[1]):
             rows = self._reach(t)
             if t:
-                here = self.marginals[rows, t, None, :]
-                before = torch.where(here > 0, self.pairs[rows, t].double() / here, 0.0)
-                left = torch.bmm(left[: len(rows)], before) * weights
+                left = self._mean_before(t, rows, left[: len(rows)]) * weights
                 scale = scale[: len(rows)]
             top = left.amax(2, keepdim=True)
             left = left / top
@@ -219,15 +244,11 @@ class DenseSpanCounts(SpanCounts):
         """Yield each token t, the last first, and right_t (b, X, K), if no span goes beyond t."""
         weights = self._weights(log_x)
         right = torch.empty(0, *weights.shape, dtype=torch.float64)
-        for t in reversed(range(self.pairs.shape[1])):
+        for t in reversed(range(self.marginals.shape[1])):
             rows = self._reach(t)
             ended = right
             if len(right):
-                pairs = self.pairs[rows[: len(right)], t + 1].double()
-                weighted = right * weights
-                ended = right = _mean(weighted, pairs)
-                if self.scheme.tag_format != "BIOES":  # its last tags end a span by themselves
-                    ended = _mean(weighted, self._without_next(pairs))
+                right, ended = self._mean_after(t + 1, rows[: len(right)], right * weights)
             right, ended = _with_ones(right, len(rows)), _with_ones(ended, len(rows))
             yield t, ended
 
@@ -238,6 +259,24 @@ class DenseSpanCounts(SpanCounts):
         for tags in (self.scheme.columns("B"), inside):
             pairs[:, tags, inside] = 0.0
         return pairs
+
+
+class EmissionSpanCounts(DenseSpanCounts):
+    """The numbers of spans under an `EmissionChain`, without its potentials; see `SpanCounts`."""
+
+    def _read(self, chain: LinearChain) -> None:
+        given = cast(EmissionChain, chain)
+        scores = given.emissions.cpu(), given.transitions.cpu()
+        self.sums = ScaledSums(*scores, given.lengths, given.pairs)
+        self.first = given.lengths.cumsum(0) - given.lengths
+
+    def _mean_before(self, t: int, rows: Tensor, values: Tensor) -> Tensor:
+        return self.sums.mean_before(self.first[rows] + t, values)
+
+    def _mean_after(self, t: int, rows: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        means, block = self.sums.mean_after(self.first[rows] + t, values)
+        # In BIO, the pairs that are not in the block are those that continue a span.
+        return means, means if self.scheme.tag_format == "BIOES" else block
 
 
 def _with_ones(values: Tensor, count: int) -> Tensor:

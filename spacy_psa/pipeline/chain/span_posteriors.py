@@ -54,30 +54,27 @@ class SpanPosteriors:
             self.last = [_ratio(pair, given) for pair, given in zip(pairs_with_end, before)]
             self.single = numpy.minimum(marginals[..., scheme.columns("S")], 1)
         else:
-            ends = self._ends(chain, [begins, insides], insides)
+            ends = [
+                self._ends(chain, tags, insides, stays)
+                for tags, stays in zip([begins, insides], goes_on)
+            ]
             self.last = [inside * ends[1] for inside in self.inside]
             self.single = self.begin * ends[0]
 
-    def _ends(self, chain: LinearChain, before: list[Integers], insides: Integers) -> list[Floats]:
+    def _ends(
+        self, chain: LinearChain, before: Integers, insides: Integers, stays: Floats
+    ) -> Floats:
         """Compute P(the token after here is not I of the label | the tag here) for BIO, (B, n, L).
 
-        It is summed, since 1 - P(I) would lose the digits of small values. It is 1 at the end of
-        the sentence. The tags here are those of `before`, one after the other.
+        The tags here are those of `before`, and `stays` has the probabilities of the pairs with I.
+        The others are summed, since 1 - P(I) would lose the digits of small values. It is 1 at the
+        end of the sentence.
         """
-        ends = [numpy.ones_like(self.begin) for _ in before]
-        first = 0
-        for part in chain.parts():
-            pairs = part.pairwise_marginals.detach()  # large: only parts of it become double
-            rows = slice(first, first + len(pairs))
-            first = rows.stop
-            for of_tags, tags in zip(ends, before):
-                after = _array(pairs[:, 1:, tags])  # (B, n - 1, L, K)
-                stays = numpy.take_along_axis(after, insides[None, None, :, None], 3)[..., 0]
-                numpy.put_along_axis(after, insides[None, None, :, None], 0.0, 3)
-                stops = after.sum(3)
-                of_tags[rows, : pairs.shape[1] - 1] = _ratio(stops, stops + stays)
-        for of_tags in ends:
-            of_tags[numpy.arange(len(of_tags)), self.lengths - 1] = 1.0
+        tags = torch.from_numpy(before), torch.from_numpy(insides)
+        stops = _array(chain.marginals_but(*tags))
+        ends = numpy.ones_like(stops)
+        ends[:, :-1] = _ratio(stops, stops + stays)[:, 1:]
+        ends[numpy.arange(len(ends)), self.lengths - 1] = 1.0
         return ends
 
     def of(self, rows: int | slice, start: int, end: int, label: int) -> Floats:

@@ -7,9 +7,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spacy_psa import kernels
-from spacy_psa.pipeline.chain.span_counts import DenseSpanCounts, PairSpanCounts, SpanCounts
+from spacy_psa.pipeline.chain.span_counts import (
+    DenseSpanCounts,
+    EmissionSpanCounts,
+    PairSpanCounts,
+    SpanCounts,
+)
 from spacy_psa.structs.chain import LinearChain
-from tests.helpers.analyses import enumerate_all, pair_chain, random_chain
+from tests.helpers.analyses import enumerate_all, pair_chain, random_chain, random_emissions
 
 LABELS = ["A", "B"]
 X = numpy.array([1e-6, 0.2, 0.9, 1.0])
@@ -22,6 +27,32 @@ def mean(part, x, span=None):
         for value, p in zip(part.values, part.probabilities)
         if span is None or span in value
     )
+
+
+def check_counts(counts, chain, scheme):
+    """Compare the counts of a chain with those of all analyses."""
+    lengths = chain.lengths.tolist()
+    parts = [
+        enumerate_all(chain.potentials[row, :length], LABELS, scheme.tags)
+        for row, length in enumerate(lengths)
+    ]
+    x = numpy.array([1e-6, 0.2, 1.0, 3.0, 1e6])
+    truth = numpy.prod([mean(part, x) for part in parts], 0)
+    numpy.testing.assert_allclose(numpy.exp(counts.log_means(numpy.log(x))), truth, rtol=1e-9)
+    spans = [
+        (row, start, end, label)
+        for row, length in enumerate(lengths)
+        for start in range(length)
+        for end in range(start + 1, length + 1)
+        for label in range(len(LABELS))
+        if parts[row].of((start, end, LABELS[label])) > 1e-12
+    ]
+    found = counts.given(numpy.array(spans), X)
+    for (row, start, end, label), column in zip(spans, found.T):
+        span = (start, end, LABELS[label])
+        own = mean(parts[row], X, span) / parts[row].of(span)
+        others = [mean(part, X) for other, part in enumerate(parts) if other != row]
+        numpy.testing.assert_allclose(column, numpy.prod([own, *others], 0), rtol=1e-9)
 
 
 @pytest.fixture(params=["legal pairs", "all pairs"])
@@ -52,28 +83,18 @@ def test_legal_pairs_are_counted_by_compiled_loops_where_there_are_any(monkeypat
 )
 def test_counts_are_those_of_all_analyses(of, kind, lengths, seed, scale):
     scheme, chain = random_chain(kind, lengths, seed, scale, LABELS)
-    parts = [
-        enumerate_all(chain.potentials[row, :length], LABELS, scheme.tags)
-        for row, length in enumerate(lengths)
-    ]
-    counts = of(chain, scheme)
-    x = numpy.array([1e-6, 0.2, 1.0, 3.0, 1e6])
-    truth = numpy.prod([mean(part, x) for part in parts], 0)
-    numpy.testing.assert_allclose(numpy.exp(counts.log_means(numpy.log(x))), truth, rtol=1e-9)
-    spans = [
-        (row, start, end, label)
-        for row, length in enumerate(lengths)
-        for start in range(length)
-        for end in range(start + 1, length + 1)
-        for label in range(len(LABELS))
-        if parts[row].of((start, end, LABELS[label])) > 1e-12
-    ]
-    found = counts.given(numpy.array(spans), X)
-    for (row, start, end, label), column in zip(spans, found.T):
-        span = (start, end, LABELS[label])
-        own = mean(parts[row], X, span) / parts[row].of(span)
-        others = [mean(part, X) for other, part in enumerate(parts) if other != row]
-        numpy.testing.assert_allclose(column, numpy.prod([own, *others], 0), rtol=1e-9)
+    check_counts(of(chain, scheme), chain, scheme)
+
+
+@pytest.mark.parametrize("kind", ["BIOES", "BIO"])
+@pytest.mark.parametrize("lengths", [[4, 1, 3], [1], [2, 4]])
+@pytest.mark.parametrize("scale", [0.3, 5.0])
+def test_scores_of_tags_and_transitions_apart_count_the_same(kind, lengths, scale):
+    scheme, chain = random_emissions(kind, lengths, 0, scale, LABELS)
+    dense = LinearChain(chain.potentials, chain.lengths)
+    counts = SpanCounts.of(chain, scheme)
+    assert type(counts) is EmissionSpanCounts
+    check_counts(counts, dense, scheme)
 
 
 def test_single_precision_will_do(of):

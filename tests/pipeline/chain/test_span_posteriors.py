@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from spacy_psa.pipeline.chain.span_posteriors import SpanPosteriors
 from spacy_psa.pipeline.chain.span_tags import SpanScheme
 from spacy_psa.structs.chain import LinearChain
-from tests.helpers.analyses import enumerate_all, random_chain
+from tests.helpers.analyses import enumerate_all, pair_chain, random_chain, random_emissions
 
 LABELS = ["A", "B"]
 
@@ -71,6 +71,21 @@ def test_spans_above_a_floor_are_all_that_there_are(kind, floor):
     spans, values = posteriors.above(floor)
     assert [tuple(span) for span in spans.tolist()] == sorted(expected)
     numpy.testing.assert_allclose(values, [expected[key] for key in sorted(expected)], rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["BIOES", "BIO"])
+@pytest.mark.parametrize("scale", [1.0, 10.0])
+def test_scores_of_tags_and_transitions_apart_have_the_same_posteriors(kind, scale):
+    lengths = [5, 1, 4]
+    scheme, apart = random_emissions(kind, lengths, 0, scale, LABELS)
+    chain = LinearChain(apart.potentials, apart.lengths)
+    for each in (apart, pair_chain(scheme, chain)):
+        posteriors = SpanPosteriors(each, scheme)
+        for row, length in enumerate(lengths):
+            truth = enumerate_all(chain.potentials[row, :length], LABELS, scheme.tags)
+            for start, end, label in all_spans(length):
+                expected = truth.of((start, end, LABELS[label]))
+                assert posteriors.of(row, start, end, label) == pytest.approx(expected, abs=1e-12)
 
 
 def test_a_posterior_is_no_product_of_marginals():
