@@ -26,26 +26,24 @@ PALETTE = [
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
-def entity_view(doc: "Doc", key: str) -> str:
-    """Draw a document as displaCy does, as HTML: entities, nested spans, and a group's trees."""
+def entity_view(doc: "Doc", trees: str, nested: str) -> str:
+    """Draw a document as displaCy does, as HTML: entities, nested spans, and trees of groups."""
     shown = [
         {"start": ent.start_char, "end": ent.end_char, "label": html.escape(ent.label_)}
         for ent in doc.ents
     ]
-    nested = [(span, html.escape(span.label_), None) for span in nested_spans(doc)]
-    flat = drawn_entities(doc, shown) if shown or not nested else ""
-    return flat + (drawn_spans(doc, nested) if nested else "") + _drawn_trees(doc, key)
+    spans = [(span, html.escape(span.label_), None) for span in spans_of(doc, nested)]
+    flat = drawn_entities(doc, shown) if shown or not spans else ""
+    return flat + (drawn_spans(doc, spans) if spans else "") + _drawn_trees(doc, trees)
 
 
-def nested_spans(doc: "Doc") -> "Iterable[Span]":
-    """The nested spans of a document, in `doc.spans["sc"]`, as they are now."""
-    from spacy_psa.corpora.marked_text import NESTED
-
-    if NESTED not in doc.spans:
+def spans_of(doc: "Doc", key: str) -> "Iterable[Span]":
+    """The spans of a group of a document, if it has it, as they are now."""
+    if key not in doc.spans:
         return []
     from spacy_psa.pipeline.written import spans_now
 
-    return spans_now(doc, NESTED)
+    return spans_now(doc, key)
 
 
 def _drawn_trees(doc: "Doc", key: str) -> str:

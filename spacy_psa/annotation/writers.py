@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
 
-from spacy_psa.annotation.drawing import ConfidenceView, entity_view, nested_spans
+from spacy_psa.annotation.drawing import ConfidenceView, entity_view, spans_of
 from spacy_psa.annotation.rows import ANNOTATION, docbin_bytes, json_line, json_row
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.corpora.format_by_name import format_of
@@ -51,21 +51,25 @@ CHOICES = "--format jsonl, spacy, conll, html or label-studio"
 
 
 class SpanKeys(NamedTuple):
-    """The span groups in which the components of a pipeline write trees and chunks."""
+    """The span groups in which the components of a pipeline write."""
 
     trees: str = "constituents"
     chunks: str = "chunks"
+    nested: str = "sc"
 
     @classmethod
     def of(cls, nlp: "Language") -> "SpanKeys":
-        """Read them from the first `constituency_parser` and the first `crf_chunker`."""
+        """Read them from the first `constituency_parser`, `crf_chunker` and `crf_spans`."""
         from spacy_psa.pipeline.chain.spans import SpanLabeler
+        from spacy_psa.pipeline.nested.spans import NestedSpanLabeler
         from spacy_psa.pipeline.parser.parser import ConstituencyParser
 
         keys: dict[str, str] = {}
         for _, pipe in nlp.pipeline:
             if isinstance(pipe, ConstituencyParser):
                 keys.setdefault("trees", pipe.spans_key)
+            elif isinstance(pipe, NestedSpanLabeler):
+                keys.setdefault("nested", pipe.spans_key)
             elif isinstance(pipe, SpanLabeler) and pipe.store.spans_key:
                 keys.setdefault("chunks", pipe.store.spans_key)
         return cls(**keys)
@@ -127,9 +131,9 @@ def open_writer(
         elif form == "conll":
             writer = ConllWriter(stream, partial(conll_columns, scheme=scheme, keys=keys))
         elif form == "label-studio":
-            writer = TaskWriter(stream, partial(task_bytes, text_key=text_key, key=keys.chunks))
+            writer = TaskWriter(stream, partial(task_bytes, text_key=text_key, keys=keys))
         else:
-            writer = HtmlWriter(stream, partial(entity_view, key=keys.trees))
+            writer = HtmlWriter(stream, partial(entity_view, trees=keys.trees, nested=keys.nested))
         yield writer
         writer.finish()
 
@@ -202,20 +206,17 @@ class TaskWriter(JsonlWriter):
         self.stream.write(b"\n]\n" if self.between == b",\n" else b"[]\n")
 
 
-def task_bytes(doc: "Doc", text_key: str, key: str) -> tuple[bytes, list[str]]:
+def task_bytes(doc: "Doc", text_key: str, keys: SpanKeys) -> tuple[bytes, list[str]]:
     """Encode a document for `TaskWriter`, as `json_bytes` does.
 
     Each region has its probability as score, if the pipeline writes some. The score of the task is
     the least of them, so that Label Studio can show the least certain tasks first. Regions are
-    entities or nested spans; if the document has neither, the chunks of the group `key`.
+    entities or nested spans; if the document has neither, its chunks.
     """
     from spacy_psa.corpora.label_studio import regions
     from spacy_psa.pipeline.chain.extensions import span_confidence
-    from spacy_psa.pipeline.written import spans_now
 
-    spans = [*doc.ents, *nested_spans(doc)]
-    if not spans and key in doc.spans:
-        spans = list(spans_now(doc, key))
+    spans = [*doc.ents, *spans_of(doc, keys.nested)] or list(spans_of(doc, keys.chunks))
     scores = [span_confidence(span) for span in spans]
     known = [score for score in scores if score is not None]
     places = ((span.start_char, span.end_char, span.label_) for span in spans)
@@ -275,13 +276,12 @@ def conll_columns(doc: "Doc", scheme: Scheme, keys: SpanKeys) -> list[dict[str, 
     """
     if not len(doc):
         return []
-    from spacy_psa.corpora.marked_text import NESTED
     from spacy_psa.pipeline.written import spans_now
 
     tagged = doc.has_annotation("TAG")
     chunks = spans_now(doc, keys.chunks) if keys.chunks in doc.spans else None
     others = tagged or chunks is not None or keys.trees in doc.spans
-    if NESTED in doc.spans and not (others or doc.has_annotation("ENT_IOB")):
+    if keys.nested in doc.spans and not (others or doc.has_annotation("ENT_IOB")):
         raise InputError("CoNLL has no column for nested spans: write .jsonl, .spacy or .html")
     rows = []
     for sentence in doc.sents if doc.has_annotation("SENT_START") else [doc[:]]:

@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 from spacy_psa.annotation.annotator import Annotated, Annotator, Failed, Outcome, annotated
 from spacy_psa.annotation.input import Record, text_doc
 from spacy_psa.corpora import label_studio
+from tests.helpers import nested_pipelines
 from tests.helpers.commands import assert_one_error, command, succeed
 from tests.helpers.parsers import make_parser, train_parser, tree_examples
 from tests.helpers.pipelines import make_chunk_examples, make_nlp, small_model, train
@@ -370,6 +371,22 @@ def test_conll_is_refused_if_nested_spans_are_the_only_annotation(tmp_path):
             assert result.exit_code == 1
             assert "CoNLL has no column for nested spans" in result.stderr
     assert out.read_text().splitlines()[2:4] == ["New B-GPE", "York I-GPE"]
+
+
+def test_spans_of_crf_spans_are_found_by_its_key(tmp_path):
+    nlp = nested_pipelines.make(spans_key="mine", confidence=True)
+    spans = [(0, 3, "ORG"), (2, 3, "LOC")]
+    gold = nested_pipelines.example(nlp, "University of Oslo", spans, key="mine")
+    nested_pipelines.train(nlp, [gold])
+    nlp.to_disk(tmp_path / "model")
+    (tmp_path / "in.txt").write_text("University of Oslo\n")
+    for name, labels in {"out.html": (">ORG<", ">LOC<"), "out.json": ('"ORG"', '"LOC"')}.items():
+        form = ["--format", "label-studio"] if name == "out.json" else []
+        succeed(run(tmp_path / "model", tmp_path / "in.txt", tmp_path / name, *form))
+        page = "".join((tmp_path / name).read_text().split())
+        assert all(page.count(label) == 1 for label in labels)
+    result = run(tmp_path / "model", tmp_path / "in.txt", tmp_path / "out.conll")
+    assert "CoNLL has no column for nested spans" in result.stderr
 
 
 def test_html_shows_entities_and_escapes_text(model, tmp_path):
