@@ -23,6 +23,13 @@ class ScaledSums:
         E[r, y] = exp(transitions[r, y] - c[y]),   c[y] = max_r transitions[r, y],
 
     and the probability of a pair is p(r, y) = p(y) times its share in the sum.
+
+    Examples:
+        >>> import numpy
+        >>> pairs = TagPairs(numpy.array([[True, False], [True, True]]))  # no 1 after 0
+        >>> sums = ScaledSums(torch.zeros(3, 2), torch.zeros(2, 2), torch.tensor([3]), pairs)
+        >>> sums.marginals[:, 1]  # 000, 100, 110, 111
+        tensor([0.7500, 0.5000, 0.2500], dtype=torch.float64)
     """
 
     def __init__(self, emissions: Tensor, transitions: Tensor, lengths: Tensor, pairs: TagPairs):
