@@ -203,7 +203,7 @@ def compared(docs: Sequence[Doc], truth: Sequence[Doc], ways: dict[str, Scores])
         return numpy.concatenate([each[k] for each, k in zip(arrays, known)])
 
     worst = {way: numpy.array([each.max() for each in scores]) for way, scores in ways.items()}
-    units: dict[str, Callable[[str], tuple[NDArray[Any], ...]]] = {
+    units: dict[str, Callable[[str], tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]] = {
         "tokens": lambda way: (flat(wrong), flat(ways[way]), flat(tokens)),
         "sentences": lambda way: (bad, worst[way], of_docs),
     }
@@ -235,7 +235,8 @@ def main() -> None:
     options.add_argument("--only", choices=COMPARISONS, help="one part, without a record")
     given = options.parse_args()
     nlp = load_pipeline(given.model)
-    for layer in nlp.get_pipe(PIPE).model.walk():
+    pipe: Any = nlp.get_pipe(PIPE)
+    for layer in pipe.model.walk():
         if "features" in layer.attrs:  # of a frozen encoder: each doc is asked about several times
             layer.attrs["features"].in_use = True
     results: dict[str, Any] = {}

@@ -126,7 +126,7 @@ def _add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
 def split(archive: Path, size: int) -> list[Path]:
     """Replace an archive by parts of at most `size` bytes."""
     data = archive.read_bytes()
-    parts = []
+    parts: list[Path] = []
     for start in range(0, len(data), size):
         parts.append(archive.with_name(f"{archive.name}.{len(parts)}"))
         parts[-1].write_bytes(data[start : start + size])
