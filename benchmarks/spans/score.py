@@ -1,8 +1,11 @@
 """Score a pipeline on nested spans: by depth and by genre, with its speed and memory.
 
 Writes JSON: {part: {`all`, `flat`, `nested`, `depths`, `genres`, `words`}} for each part of the
-corpus that is named, and `speed` (words a second of processor time, on the last part, without its
-first pass) and `peak_bytes` (of this process, which has only loaded and annotated).
+corpus that is named, `thresholds`, `speed` (words a second of processor time, on the last part,
+without its first pass) and `peak_bytes` (of this process, which has only loaded and annotated).
+
+The thresholds of spaCy's `spancat` and `span_finder` are those with the highest F1 on the
+development data, of `GRID`; `thresholds` has them.
 
 A span is at depth 1 if it is in no other span of its document, at depth 2 if it is in one, and so
 on. `flat` are spans at depth 1, `nested` all others. The precision of a depth is that of the spans
@@ -15,10 +18,12 @@ import resource
 import time
 from collections import Counter
 from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import spacy
+from spacy.language import Language
 from spacy.tokens import Doc
 
 from benchmarks.script import script_parser
@@ -28,6 +33,8 @@ from spacy_psa.scoring.result import read_examples
 Span = tuple[int, int, str]
 DEEPEST = 4
 """Spans that are deeper count as spans of this depth."""
+GRID = {"span_finder": (0.5, 0.3, 0.1), "spancat": (0.5, 0.4, 0.3, 0.2, 0.1)}
+"""Thresholds; 0.5 is spaCy's default."""
 
 
 def depths(spans: Iterable[Span]) -> dict[Span, int]:
@@ -88,10 +95,30 @@ def read_spans(doc: Doc) -> list[Span]:
     return [(span.start, span.end, span.label_) for span in doc.spans.get(KEY, ())]
 
 
+def choose_thresholds(nlp: Language, data: Path) -> dict[str, float]:
+    """Set the thresholds of spaCy's components to those with the highest F1, and return them."""
+    pipes: Any = {name: nlp.get_pipe(name) for name in GRID if name in nlp.pipe_names}
+    examples = read_examples(nlp, data) if pipes else []
+
+    def f1(thresholds: tuple[float, ...]) -> float:
+        for pipe, threshold in zip(pipes.values(), thresholds):
+            pipe.cfg["threshold"] = threshold
+        counts = Counts()
+        docs = [example.predicted.copy() for example in examples]
+        for doc, example in zip(nlp.pipe(docs), examples, strict=True):
+            counts.add(depths(read_spans(example.reference)), depths(read_spans(doc)), "")
+        return counts.prf("all")["f"]
+
+    best = max(product(*(GRID[name] for name in pipes)), key=f1) if pipes else ()
+    for pipe, threshold in zip(pipes.values(), best):
+        pipe.cfg["threshold"] = threshold
+    return dict(zip(pipes, best))
+
+
 def score(model: Path, corpus: Path, parts: list[str]) -> dict[str, Any]:
     """Annotate parts of a corpus and score them."""
     nlp = spacy.load(model)
-    results: dict[str, Any] = {}
+    results: dict[str, Any] = {"thresholds": choose_thresholds(nlp, corpus / "dev.spacy")}
     for part in parts:
         examples = read_examples(nlp, corpus / f"{part}.spacy")
         counts, words = Counts(), sum(len(example.reference) for example in examples)

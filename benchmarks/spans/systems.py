@@ -4,9 +4,12 @@ All have the inputs, the optimizer and the learning rates of configs/spans/best.
 what finds the spans:
 
 - `tree`: that config, with its memory of the document
-- `sentences`: `crf_spans` without the memory, as the next two
+- `sentences`: `crf_spans` without the memory, as all that follow
+- `layered`: the same with `layers = "label"`, so that spans of different labels may overlap
 - `ngram`: spaCy's `spancat`, which decides about each span of 1 to 12 tokens
 - `finder`: spaCy's `spancat`, which decides about the spans that spaCy's `span_finder` suggests
+- `frozen`: `sentences` with the vectors of a frozen all-MiniLM-L6-v2, which reads single sentences
+- `frozen_finder`: `finder` with these vectors
 """
 
 from pathlib import Path
@@ -19,13 +22,14 @@ BASE = Path("configs/spans/best.cfg")
 KEY = "sc"
 LONGEST = 12
 """The most tokens of the spans that `ngram` decides about."""
-SYSTEMS = ("tree", "sentences", "ngram", "finder")
+ENCODER = Path("encoders/all-MiniLM-L6-v2")
+SYSTEMS = ("tree", "sentences", "layered", "ngram", "finder", "frozen", "frozen_finder")
 
 
-def config_of(system: str, corpus: Path, train: Path, seed: int) -> Config:
-    """Make the config of a system, with the vectors of a corpus and a file of training data."""
+def config_of(system: str, corpus: Path, train: Path, vectors: Path, seed: int) -> Config:
+    """Make the config of a system, for the development data of a corpus."""
     config = Config().from_disk(BASE, interpolate=False)
-    paths = {"train": train, "dev": corpus / "dev.spacy", "vectors": corpus / "vectors"}
+    paths = {"train": train, "dev": corpus / "dev.spacy", "vectors": vectors}
     config["paths"].update({name: str(path) for name, path in paths.items()})
     config["system"]["seed"] = seed
     if system == "tree":
@@ -38,12 +42,24 @@ def config_of(system: str, corpus: Path, train: Path, seed: int) -> Config:
             "gold_preproc": False,
             "path": f"${{paths.{part}}}",
         }
-    if system != "sentences":
-        config["components"] = {"spancat": spancat(encoder, system)}
-        if system == "finder":
+    if system.startswith("frozen"):
+        encoder["embed"]["*"]["encoder"] = frozen_encoder()
+    if system == "layered":
+        config["components"]["spans"]["layers"] = "label"
+    elif system not in ("sentences", "frozen"):
+        config["components"] = {"spancat": spancat(encoder, system.removeprefix("frozen_"))}
+        if system != "ngram":
             share(config, encoder)
         config["nlp"]["pipeline"] = list(config["components"])
     return config
+
+
+def frozen_encoder() -> dict[str, Any]:
+    """The settings of the frozen encoder, as in configs/ner/frozen.cfg, with half of the layers."""
+    config = Config().from_disk("configs/ner/frozen.cfg", interpolate=False)
+    embed = config["components"]["ner"]["model"]["tok2vec"]["tok2vec"]["embed"]
+    paths = {"name": str(ENCODER), "cache": "training/spans/cache"}
+    return {**embed["*"]["encoder"], **paths, "layers": [[4, 5, 6], [1, 2, 3]]}
 
 
 def spancat(encoder: dict[str, Any], system: str) -> dict[str, Any]:

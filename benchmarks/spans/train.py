@@ -9,8 +9,8 @@ evaluations. The same command continues an interrupted training.
 The record benchmarks/spans/results/SYSTEM-SEED.json, or SYSTEM-SHARE-SEED.json for a share of the
 training documents in percent, has `steps`, `seconds` (of the training, with its evaluations),
 `share`, `too_long` (the share of gold spans of the development data with more than 12 tokens, which
-`ngram` cannot find) and the figures of benchmarks.spans.score: `dev`, `test`, `test2`, `speed` and
-`peak_bytes`. The model is in training/spans.
+`ngram` cannot find) and the figures of benchmarks.spans.score: `dev`, `test`, `test2`,
+`thresholds`, `speed` and `peak_bytes`. The model is in training/spans.
 """
 
 import random
@@ -67,6 +67,18 @@ def set_steps(config: Config, steps: int) -> None:
     rate.update(total_steps=steps, warmup_steps=min(rate["warmup_steps"], steps // 10))
 
 
+def take_apart(corpus: Path) -> Path:
+    """Write a corpus again, as sentences that do not say which document they are from."""
+    apart = Path("training", "spans", "apart")
+    for part in PARTS if not apart.exists() else ():
+        apart.mkdir(parents=True, exist_ok=True)
+        docs = list(read_docbin(corpus / f"{part}.spacy", spacy.blank("en").vocab))
+        for doc in docs:
+            doc.user_data.pop("document", None)
+        write_docbin(docs, apart / f"{part}.spacy")
+    return apart
+
+
 def draw(source: Path, target: Path, percent: int, seed: int) -> None:
     """Write the sentences of a share of the documents, which is part of larger shares."""
     docs = read_docbin(source, spacy.blank("en").vocab)
@@ -88,13 +100,14 @@ def train(system: str, corpus: Path, seed: int, seconds: float, percent: int) ->
     name = f"{system}-{seed}" if percent == 100 else f"{system}-{percent}-{seed}"
     out = Path("training", "spans", name)
     out.mkdir(parents=True, exist_ok=True)
-    data = corpus / "train.spacy"
+    read = take_apart(corpus) if system.startswith("frozen") else corpus
+    data = read / "train.spacy"
     if percent < 100:
         data = out / "train.spacy"
         draw(corpus / "train.spacy", data, percent, seed)
     file = out / "config.cfg"
     if not file.exists():
-        config = config_of(system, corpus, data, seed)
+        config = config_of(system, read, data, corpus / "vectors", seed)
         if seconds:
             set_steps(config, max(EVALUATIONS, round(seconds / seconds_per_step(config))))
         log_to(config, out / "log.jsonl")
@@ -107,7 +120,7 @@ def train(system: str, corpus: Path, seed: int, seconds: float, percent: int) ->
     finally:
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         srsly.write_json(kept, before + used.ru_utime + used.ru_stime)
-    run("benchmarks.spans.score", out / "model-best", corpus, "--output", out / "scores.json")
+    run("benchmarks.spans.score", out / "model-best", read, "--output", out / "scores.json")
     results = {
         "steps": config["training"]["max_steps"],
         "seconds": srsly.read_json(kept),
