@@ -18,7 +18,6 @@ import resource
 import time
 from collections import Counter
 from collections.abc import Iterable
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ from spacy_psa.scoring.result import read_examples
 Span = tuple[int, int, str]
 DEEPEST = 4
 """Spans that are deeper count as spans of this depth."""
-GRID = {"span_finder": (0.5, 0.3, 0.1), "spancat": (0.5, 0.4, 0.3, 0.2, 0.1)}
+GRID = {"span_finder": (0.5, 0.4, 0.3, 0.2), "spancat": (0.5, 0.4, 0.3, 0.2, 0.1)}
 """Thresholds; 0.5 is spaCy's default."""
 
 
@@ -98,21 +97,30 @@ def read_spans(doc: Doc) -> list[Span]:
 def choose_thresholds(nlp: Language, data: Path) -> dict[str, float]:
     """Set the thresholds of spaCy's components to those with the highest F1, and return them."""
     pipes: Any = {name: nlp.get_pipe(name) for name in GRID if name in nlp.pipe_names}
-    examples = read_examples(nlp, data) if pipes else []
-
-    def f1(thresholds: tuple[float, ...]) -> float:
-        for pipe, threshold in zip(pipes.values(), thresholds):
+    if not pipes:
+        return {}
+    examples = read_examples(nlp, data)
+    gold = sum(len(read_spans(example.reference)) for example in examples)
+    found: dict[tuple[float, ...], float] = {}
+    for first in GRID["span_finder"] if "span_finder" in pipes else (None,):
+        for pipe, threshold in zip(reversed(pipes.values()), (min(GRID["spancat"]), first)):
             pipe.cfg["threshold"] = threshold
-        counts = Counts()
+        predicted, right = Counter[float](), Counter[float]()
         docs = [example.predicted.copy() for example in examples]
         for doc, example in zip(nlp.pipe(docs), examples, strict=True):
-            counts.add(depths(read_spans(example.reference)), depths(read_spans(doc)), "")
-        return counts.prf("all")["f"]
-
-    best = max(product(*(GRID[name] for name in pipes)), key=f1) if pipes else ()
-    for pipe, threshold in zip(pipes.values(), best):
-        pipe.cfg["threshold"] = threshold
-    return dict(zip(pipes, best))
+            known = set(read_spans(example.reference))
+            scores = doc.spans[KEY].attrs["scores"] if doc.spans[KEY] else ()
+            for span, score in zip(read_spans(doc), scores, strict=True):
+                above = [threshold for threshold in GRID["spancat"] if score >= threshold]
+                predicted.update(above)
+                right.update(above if span in known else ())
+        for second in GRID["spancat"]:
+            place = (second,) if first is None else (first, second)
+            found[place] = 2 * right[second] / (predicted[second] + gold)
+    best = dict(zip(pipes, max(found, key=lambda place: found[place])))
+    for name, threshold in best.items():
+        pipes[name].cfg["threshold"] = threshold
+    return best
 
 
 def score(model: Path, corpus: Path, parts: list[str]) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def config_of(system: str, corpus: Path, train: Path, vectors: Path, seed: int) 
     if system.startswith("frozen"):
         encoder["embed"]["*"]["encoder"] = frozen_encoder()
     if system == "layered":
-        config["components"]["spans"]["layers"] = "label"
+        config["components"]["spans"].update(layers="label", unfitting="drop")
     elif system not in ("sentences", "frozen"):
         config["components"] = {"spancat": spancat(encoder, system.removeprefix("frozen_"))}
         if system != "ngram":
