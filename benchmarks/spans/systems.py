@@ -39,7 +39,7 @@ def config_of(system: str, corpus: Path, train: Path, vectors: Path, seed: int) 
     for part in ("train", "dev"):
         config["corpora"][part] = {
             "@readers": "spacy.Corpus.v1",
-            "gold_preproc": False,
+            "gold_preproc": True,  # the words of the corpus
             "path": f"${{paths.{part}}}",
         }
     if system.startswith("frozen"):

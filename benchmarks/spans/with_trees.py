@@ -16,8 +16,7 @@ from spacy.language import Language
 
 from benchmarks.record import write_record
 from benchmarks.script import script_parser
-from benchmarks.spans.score import Counts, depths, read_spans
-from spacy_psa.scoring.result import read_examples
+from benchmarks.spans.score import Counts, depths, read_parts, read_spans
 
 TREES = "constituents"
 PARTS = ("dev", "test", "test2")
@@ -26,7 +25,7 @@ PARTS = ("dev", "test", "test2")
 def measure(nlp: Language, data: Path) -> dict[str, Any]:
     """Score a part of the corpus without and with its trees."""
     pipe: Any = nlp.get_pipe("spans")
-    examples = read_examples(nlp, data)
+    examples = read_parts(nlp, data)
     result: dict[str, Any] = {}
     for name, key in (("plain", None), ("filtered", TREES)):
         pipe.constituents_key = key
