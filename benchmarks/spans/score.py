@@ -115,7 +115,7 @@ def choose_thresholds(nlp: Language, data: Path) -> dict[str, float]:
         return {}
     examples = read_parts(nlp, data)
     gold = sum(len(read_spans(example.reference)) for example in examples)
-    found: dict[tuple[float, ...], float] = {}
+    scored: dict[tuple[float, ...], float] = {}
     for first in GRID["span_finder"] if "span_finder" in pipes else (None,):
         for pipe, threshold in zip(reversed(pipes.values()), (min(GRID["spancat"]), first)):
             pipe.cfg["threshold"] = threshold
@@ -130,8 +130,9 @@ def choose_thresholds(nlp: Language, data: Path) -> dict[str, float]:
                 right.update(above if span in known else ())
         for second in GRID["spancat"]:
             place = (second,) if first is None else (first, second)
-            found[place] = 2 * right[second] / (predicted[second] + gold)
-    best = dict(zip(pipes, max(found, key=lambda place: found[place])))
+            scored[place] = 2 * right[second] / (predicted[second] + gold)
+    highest: tuple[float, ...] = max(scored, key=scored.__getitem__)
+    best = dict(zip(pipes, highest))
     for name, threshold in best.items():
         pipes[name].cfg["threshold"] = threshold
     return best

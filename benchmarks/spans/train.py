@@ -68,7 +68,7 @@ def set_steps(config: Config, steps: int) -> None:
 
 
 def take_apart(corpus: Path) -> Path:
-    """Write a corpus again, as sentences that do not say which document they are from."""
+    """Write a corpus again, as sentences without the name of their document."""
     apart = Path("training", "spans", "apart")
     for part in PARTS if not apart.exists() else ():
         apart.mkdir(parents=True, exist_ok=True)
