@@ -18,19 +18,20 @@ import resource
 import time
 from collections import Counter
 from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
-from spacy.training import Example
 
 from benchmarks.script import script_parser
 from benchmarks.spans.systems import KEY
 from spacy_psa.scoring.result import read_examples
 
 Span = tuple[int, int, str]
+"""First character, character after the last one, and label."""
 DEEPEST = 4
 """Spans that are deeper count as spans of this depth."""
 GRID = {"span_finder": (0.5, 0.4, 0.3, 0.2), "spancat": (0.5, 0.4, 0.3, 0.2, 0.1)}
@@ -91,34 +92,26 @@ class Counts:
 
 
 def read_spans(doc: Doc) -> list[Span]:
-    """The spans of a document."""
-    return [(span.start, span.end, span.label_) for span in doc.spans.get(KEY, ())]
-
-
-def read_parts(nlp: Language, data: Path) -> list[Example]:
-    """Read gold documents; predictions start from their words, so that offsets can be compared."""
-    examples = read_examples(nlp, data)
-    for example in examples:
-        gold = example.reference
-        words = [token.text for token in gold]
-        if words != [token.text for token in example.predicted]:
-            spaces = [bool(token.whitespace_) for token in gold]
-            doc = Doc(nlp.vocab, words=words, spaces=spaces, user_data=example.predicted.user_data)
-            example.predicted = doc
-    return examples
+    """The spans of a document, by characters: a prediction may have other tokens."""
+    return [(span.start_char, span.end_char, span.label_) for span in doc.spans.get(KEY, ())]
 
 
 def choose_thresholds(nlp: Language, data: Path) -> dict[str, float]:
     """Set the thresholds of spaCy's components to those with the highest F1, and return them."""
-    pipes: Any = {name: nlp.get_pipe(name) for name in GRID if name in nlp.pipe_names}
-    if not pipes:
+    names = [name for name in GRID if name in nlp.pipe_names]
+    if not names:
         return {}
-    examples = read_parts(nlp, data)
-    gold = sum(len(read_spans(example.reference)) for example in examples)
-    scored: dict[tuple[float, ...], float] = {}
-    for first in GRID["span_finder"] if "span_finder" in pipes else (None,):
-        for pipe, threshold in zip(reversed(pipes.values()), (min(GRID["spancat"]), first)):
+
+    def set_to(thresholds: tuple[float, ...]) -> None:
+        for name, threshold in zip(names, thresholds, strict=True):
+            pipe: Any = nlp.get_pipe(name)
             pipe.cfg["threshold"] = threshold
+
+    examples = read_examples(nlp, data)
+    gold = sum(len(read_spans(example.reference)) for example in examples)
+    f1: dict[tuple[float, ...], float] = {}
+    for first in product(*(GRID[name] for name in names[:-1])):
+        set_to((*first, min(GRID["spancat"])))
         predicted, right = Counter[float](), Counter[float]()
         docs = [example.predicted.copy() for example in examples]
         for doc, example in zip(nlp.pipe(docs), examples, strict=True):
@@ -128,14 +121,11 @@ def choose_thresholds(nlp: Language, data: Path) -> dict[str, float]:
                 above = [threshold for threshold in GRID["spancat"] if score >= threshold]
                 predicted.update(above)
                 right.update(above if span in known else ())
-        for second in GRID["spancat"]:
-            place = (second,) if first is None else (first, second)
-            scored[place] = 2 * right[second] / (predicted[second] + gold)
-    highest: tuple[float, ...] = max(scored, key=scored.__getitem__)
-    best = dict(zip(pipes, highest))
-    for name, threshold in best.items():
-        pipes[name].cfg["threshold"] = threshold
-    return best
+        for last in GRID["spancat"]:
+            f1[(*first, last)] = 2 * right[last] / (predicted[last] + gold)
+    best = max(f1, key=f1.__getitem__)
+    set_to(best)
+    return dict(zip(names, best, strict=True))
 
 
 def score(model: Path, corpus: Path, parts: list[str]) -> dict[str, Any]:
@@ -143,7 +133,7 @@ def score(model: Path, corpus: Path, parts: list[str]) -> dict[str, Any]:
     nlp = spacy.load(model)
     results: dict[str, Any] = {"thresholds": choose_thresholds(nlp, corpus / "dev.spacy")}
     for part in parts:
-        examples = read_parts(nlp, corpus / f"{part}.spacy")
+        examples = read_examples(nlp, corpus / f"{part}.spacy")
         counts, words = Counts(), sum(len(example.reference) for example in examples)
         for _ in range(2):  # the second pass is timed
             docs = [example.predicted.copy() for example in examples]

@@ -38,9 +38,9 @@ def config_of(system: str, corpus: Path, train: Path, vectors: Path, seed: int) 
     ours["tok2vec"] = encoder = ours["tok2vec"]["tok2vec"]  # without the memory
     for part in ("train", "dev"):
         config["corpora"][part] = {
-            "@readers": "spacy.Corpus.v1",
-            "gold_preproc": True,  # the words of the corpus
+            "@readers": "spacy-psa.DocumentCorpus.v1",
             "path": f"${{paths.{part}}}",
+            "max_tokens": 1,  # a doc for each sentence
         }
     if system.startswith("frozen"):
         encoder["embed"]["*"]["encoder"] = frozen_encoder()

@@ -70,8 +70,8 @@ def set_steps(config: Config, steps: int) -> None:
 def take_apart(corpus: Path) -> Path:
     """Write a corpus again, as sentences without the name of their document."""
     apart = Path("training", "spans", "apart")
-    for part in PARTS if not apart.exists() else ():
-        apart.mkdir(parents=True, exist_ok=True)
+    apart.mkdir(parents=True, exist_ok=True)
+    for part in PARTS:
         docs = list(read_docbin(corpus / f"{part}.spacy", spacy.blank("en").vocab))
         for doc in docs:
             doc.user_data.pop("document", None)

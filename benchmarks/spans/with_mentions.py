@@ -20,7 +20,6 @@ from spacy.tokens import Doc
 
 from benchmarks.record import write_record
 from benchmarks.script import script_parser
-from benchmarks.spans.score import read_spans
 from benchmarks.spans.systems import KEY
 from benchmarks.spans.with_trees import PARTS, TREES
 from spacy_psa.scoring.parseval_scorer import score_constituents
@@ -30,8 +29,8 @@ Place = tuple[int, int]
 
 
 def gold(doc: Doc) -> list[Place]:
-    """The places of all gold mentions."""
-    return [(start, end) for start, end, _ in read_spans(doc)]
+    """The places of all mentions of a doc, by tokens."""
+    return [(span.start, span.end) for span in doc.spans.get(KEY, ())]
 
 
 def agreeing(doc: Doc) -> list[Place]:

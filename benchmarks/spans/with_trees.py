@@ -16,7 +16,8 @@ from spacy.language import Language
 
 from benchmarks.record import write_record
 from benchmarks.script import script_parser
-from benchmarks.spans.score import Counts, depths, read_parts, read_spans
+from benchmarks.spans.score import Counts, depths, read_spans
+from spacy_psa.scoring.result import read_examples
 
 TREES = "constituents"
 PARTS = ("dev", "test", "test2")
@@ -25,7 +26,7 @@ PARTS = ("dev", "test", "test2")
 def measure(nlp: Language, data: Path) -> dict[str, Any]:
     """Score a part of the corpus without and with its trees."""
     pipe: Any = nlp.get_pipe("spans")
-    examples = read_parts(nlp, data)
+    examples = read_examples(nlp, data)
     result: dict[str, Any] = {}
     for name, key in (("plain", None), ("filtered", TREES)):
         pipe.constituents_key = key
@@ -39,7 +40,7 @@ def measure(nlp: Language, data: Path) -> dict[str, Any]:
         result[name] = counts.prf("all")
     inside, gold = 0, 0
     for example in examples:
-        nodes = {(node.start, node.end) for node in example.reference.spans[TREES]}
+        nodes = {(node.start_char, node.end_char) for node in example.reference.spans[TREES]}
         spans = read_spans(example.reference)
         inside += sum((start, end) in nodes for start, end, _ in spans)
         gold += len(spans)

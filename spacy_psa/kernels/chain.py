@@ -82,7 +82,6 @@ def kbest(
     back = np.empty((longest, tags, k), np.int32)  # previous tag · k + its rank
     best = np.empty((tags, k), np.float64)
     step = np.empty((tags, k), np.float64)
-    final = np.empty(k, np.int32)
     for b in range(batch):
         best[:] = -np.inf
         for y in range(tags):
@@ -95,16 +94,28 @@ def kbest(
                         score = potentials[b, t, previous, y]
                         _merge(best[previous], score, previous * k, step[y], back[t, y])
             best, step = step, best
-        for y in range(tags):
-            _merge(best[y], 0.0, y * k, scores[:, b], final)
-        for i in range(k):
-            if scores[i, b] > -np.inf:
-                at = final[i]
-                for t in range(lengths[b] - 1, 0, -1):
-                    path[i, b, t] = at // k
-                    at = back[t, at // k, at % k]
-                path[i, b, 0] = at // k
+        _trace_kbest(best, back, scores[:, b], path[:, b, : lengths[b]])
     return scores, path
+
+
+@compiled()
+def _trace_kbest(best, back, scores, path):  # type: ignore[no-untyped-def]
+    """Write the k best scores (k,) to `scores`, and their tags (k, n) to `path`.
+
+    `best` (K, k) has the scores of the last tags. `back` (n, K, k) has the places before each of
+    the best scores of a tag: the tag times k, plus the rank.
+    """
+    k = len(scores)
+    final = np.empty(k, np.int32)
+    for y in range(len(best)):
+        _merge(best[y], 0.0, y * k, scores, final)
+    for i in range(k):
+        if scores[i] > -np.inf:
+            at = final[i]
+            for t in range(path.shape[1] - 1, 0, -1):
+                path[i, t] = at // k
+                at = back[t, at // k, at % k]
+            path[i, 0] = at // k
 
 
 @compiled()

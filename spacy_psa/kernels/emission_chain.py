@@ -8,7 +8,7 @@ legal pairs, with the same results to the bit.
 import numpy as np
 from numpy.typing import NDArray
 
-from spacy_psa.kernels.chain import _merge, _trace
+from spacy_psa.kernels.chain import _merge, _trace, _trace_kbest
 from spacy_psa.kernels.compiled import compiled
 
 Floats = NDArray[np.float32] | NDArray[np.float64]
@@ -112,7 +112,6 @@ def kbest(
     back = np.empty((lengths.max() if len(lengths) else 0, tags, k), np.int32)
     best = np.empty((tags, k), np.float64)
     step = np.empty((tags, k), np.float64)
-    final = np.empty(k, np.int32)
     others = np.ones(tags, np.bool_)
     others[columns] = False
     block, least, most, largest = _block(transitions, rows, columns)
@@ -142,15 +141,7 @@ def kbest(
                         score = row[y] + transitions[previous[p], y]
                         _merge(best[previous[p]], score, previous[p] * k, step[y], back[t, y])
             best, step = step, best
-        for y in range(tags):
-            _merge(best[y], 0.0, y * k, scores[:, b], final)
-        for i in range(k):
-            if scores[i, b] > -np.inf:
-                at = final[i]
-                for t in range(lengths[b] - 1, 0, -1):
-                    path[i, first + t] = at // k
-                    at = back[t, at // k, at % k]
-                path[i, first] = at // k
+        _trace_kbest(best, back, scores[:, b], path[:, first : first + lengths[b]])
         first += lengths[b]
     return scores, path
 

@@ -24,6 +24,13 @@ class ScaledSums:
 
     and the probability of a pair is p(r, y) = p(y) times its share in the sum.
 
+    Args:
+        emissions: (N, K) float, the scores of tags at the tokens of a ragged batch of B sentences.
+        transitions: (K, K) float, the score of the column's tag after the row's tag. In a column of
+            the block, they differ by less than `SPREAD`.
+        lengths: (B,) int64, the tokens of each sentence, at least 1 each.
+        pairs: the legal pairs of tags.
+
     Examples:
         >>> import numpy
         >>> pairs = TagPairs(numpy.array([[True, False], [True, True]]))  # no 1 after 0

@@ -32,7 +32,6 @@ from spacy_psa.pipeline.chain.span_tags import SpanScheme
 from spacy_psa.structs.chain import LinearChain
 from spacy_psa.structs.emission_chain import EmissionChain
 from spacy_psa.structs.pair_chain import PairChain
-from spacy_psa.structs.scaled_sums import ScaledSums
 
 
 class SpanCounts(ABC):
@@ -266,8 +265,10 @@ class EmissionSpanCounts(DenseSpanCounts):
 
     def _read(self, chain: LinearChain) -> None:
         given = cast(EmissionChain, chain)
-        scores = given.emissions.cpu(), given.transitions.cpu()
-        self.sums = ScaledSums(*scores, given.lengths, given.pairs)
+        if given.device.type != "cpu":
+            scores = given.emissions.cpu(), given.transitions.cpu()
+            given = EmissionChain(*scores, given.lengths, given.pairs)
+        self.sums = given.sums  # on the CPU, also those of the marginals
         self.first = given.lengths.cumsum(0) - given.lengths
 
     def _mean_before(self, t: int, rows: Tensor, values: Tensor) -> Tensor:

@@ -23,17 +23,21 @@ def all_spans(length):
     ]
 
 
-@pytest.mark.parametrize("kind", ["BIOES", "BIO"])
-@pytest.mark.parametrize("seed", [0, 1])
-def test_posterior_of_every_span_is_that_of_enumeration(kind, seed):
-    lengths = [5, 1, 4]
-    scheme, chain = random_chain(kind, lengths, seed, 2.0, LABELS)
+def check_posteriors(chain, dense, scheme):
+    """Compare the posteriors of a chain with all analyses of the same chain over all pairs."""
     posteriors = SpanPosteriors(chain, scheme)
-    for row, length in enumerate(lengths):
-        truth = enumerate_all(chain.potentials[row, :length], LABELS, scheme.tags)
+    for row, length in enumerate(dense.lengths.tolist()):
+        truth = enumerate_all(dense.potentials[row, :length], LABELS, scheme.tags)
         for start, end, label in all_spans(length):
             expected = truth.of((start, end, LABELS[label]))
             assert posteriors.of(row, start, end, label) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["BIOES", "BIO"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_posterior_of_every_span_is_that_of_enumeration(kind, seed):
+    scheme, chain = random_chain(kind, [5, 1, 4], seed, 2.0, LABELS)
+    check_posteriors(chain, chain, scheme)
 
 
 @pytest.mark.parametrize("kind", ["BIOES", "BIO"])
@@ -76,16 +80,10 @@ def test_spans_above_a_floor_are_all_that_there_are(kind, floor):
 @pytest.mark.parametrize("kind", ["BIOES", "BIO"])
 @pytest.mark.parametrize("scale", [1.0, 10.0])
 def test_scores_of_tags_and_transitions_apart_have_the_same_posteriors(kind, scale):
-    lengths = [5, 1, 4]
-    scheme, apart = random_emissions(kind, lengths, 0, scale, LABELS)
+    scheme, apart = random_emissions(kind, [5, 1, 4], 0, scale, LABELS)
     chain = LinearChain(apart.potentials, apart.lengths)
     for each in (apart, pair_chain(scheme, chain)):
-        posteriors = SpanPosteriors(each, scheme)
-        for row, length in enumerate(lengths):
-            truth = enumerate_all(chain.potentials[row, :length], LABELS, scheme.tags)
-            for start, end, label in all_spans(length):
-                expected = truth.of((start, end, LABELS[label]))
-                assert posteriors.of(row, start, end, label) == pytest.approx(expected, abs=1e-12)
+        check_posteriors(each, chain, scheme)
 
 
 def test_a_posterior_is_no_product_of_marginals():
