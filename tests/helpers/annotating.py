@@ -35,3 +35,15 @@ def annotating(nlp, folder, lines=SPOKEN, model="none", settings=None, views=(),
                 [annotate_view(work, plan.guidelines), project_view(work), *views],
             ),
         )
+
+
+def fail_on_bad(monkeypatch):
+    """Let models fail on texts with the word "bad"."""
+    scored = ServedModel.scored
+
+    def failing(model, text, **options):
+        if "bad" in text.words:
+            raise RuntimeError("no such\nfeature")
+        return scored(model, text, **options)
+
+    monkeypatch.setattr(ServedModel, "scored", failing)

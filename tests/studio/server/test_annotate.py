@@ -15,7 +15,7 @@ from spacy_psa.studio.server import app
 from spacy_psa.studio.server.annotate_plan import AnnotatePlan
 from spacy_psa.studio.server.guidelines import guidelines_html
 from spacy_psa.studio.server.models import ServedModel
-from tests.helpers.annotating import SPOKEN, annotating
+from tests.helpers.annotating import SPOKEN, annotating, fail_on_bad
 from tests.helpers.decided import decide_all, dev_file
 from tests.helpers.patience import wait_for
 from tests.helpers.pipelines import TEXTS, random_nlp, small_model
@@ -54,18 +54,6 @@ def asking(nlp, folder, lines=SPOKEN, **options):
 def asked(served, tmp_path):
     with asking(served.nlp, tmp_path) as asked:
         yield asked
-
-
-def fail_on_bad(monkeypatch):
-    """Let models fail on texts with the word "bad"."""
-    scored = ServedModel.scored
-
-    def failing(model, text, **options):
-        if "bad" in text.words:
-            raise RuntimeError("no such\nfeature")
-        return scored(model, text, **options)
-
-    monkeypatch.setattr(ServedModel, "scored", failing)
 
 
 def test_the_mark_at_the_start_of_a_file_of_guidelines_is_no_text(tmp_path):

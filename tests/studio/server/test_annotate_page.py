@@ -6,7 +6,7 @@ pytest.importorskip("playwright", reason="playwright is not installed: pip insta
 from playwright.sync_api import expect
 
 from spacy_psa.studio.active_learning.decisions import Decided
-from tests.helpers.annotating import SPOKEN, annotating
+from tests.helpers.annotating import SPOKEN, annotating, fail_on_bad
 from tests.helpers.serving import running
 
 HTML = "<img src=x onerror=\"document.title='bad'\"> <b>Ada</b> met <script>alert(1)</script> Evans"
@@ -357,3 +357,39 @@ class TestManySentences:
         expect(boxes.nth(2).get_by_role("button", name="Undecided again")).to_be_visible()
         page.keyboard.press("d")
         expect(page.locator("#counts")).to_contain_text("1 of 1 texts done")
+
+
+class TestTextThatFails:
+    @pytest.fixture
+    def lines(self):
+        return ["bad Ada left London", "Ada left"]
+
+    @pytest.fixture
+    def nlp(self, served, monkeypatch):
+        fail_on_bad(monkeypatch)
+        return served.nlp
+
+    def test_it_comes_last_with_the_reason_and_is_annotated_and_skipped(
+        self, page, work, drag, shoot
+    ):
+        assert number(work, page) == 2
+        expect(page.locator("#result .hint")).to_have_count(0)
+        page.keyboard.press("n")
+        expect(page.locator("#result .hint")).to_have_text(
+            "The model has no suggestions for this text: no such feature"
+        )
+        assert number(work, page) == 1
+        assert page.locator("#result .span").count() == 0
+        expect(page.get_by_role("button", name="Right as shown")).to_have_count(0)
+        shoot(page, "annotate-fails")
+        page.keyboard.press("s")
+        expect(page.locator("#counts")).to_contain_text("1 skipped")
+        assert number(work, page) == 1  # no other text is left
+        drag(page, page.locator("#result .word"), 1, 1)
+        page.locator("#menu").get_by_role("button", name="PER", exact=True).click()
+        expect(page.locator(".span.required")).to_have_count(1)
+        assert decided(work, page).accepted == ((1, 2, "PER"),)
+        page.keyboard.press("n")
+        expect(page.locator("#result")).to_have_text("All texts are done.")
+        made = work.store.decided(1, "ann", "ner")
+        assert made.accepted == ((1, 2, "PER"),) and made.covers(4)
