@@ -108,7 +108,7 @@ def run_shim(
     output, torch_backprop = shim(inputs, is_train)
 
     def backprop(d_output: Any) -> tuple[Tensor | None, ...]:
-        return torch_backprop(xp2torch(d_output, device=shim.device))
+        return torch_backprop(xp2torch(d_output, device=output.device))
 
     return torch2xp(output.detach()), backprop
 

@@ -130,8 +130,7 @@ class TensorOptimizer(Optimizer):
 
 def torch_modules(node: Model) -> list[nn.Module]:
     """Return the torch modules that a node holds, without those of the nodes below it."""
-    modules = [getattr(shim, "_model", None) for shim in node.shims]
-    return [module for module in modules if isinstance(module, nn.Module)]
+    return [shim._model for shim in node.shims if isinstance(shim._model, nn.Module)]
 
 
 def clip_gradients(models: Iterable[Model], max_norm: float) -> float:

@@ -25,7 +25,7 @@ from spacy_psa.modules.products import (
     Multiplier,
     Precision,
     Rounded,
-    adder,
+    adders,
     filled,
     in_float32,
     linear,
@@ -236,7 +236,7 @@ def _annotated(
     """Compute the states without gradients, from the inputs of both directions."""
     w_ih, w_hh, bias = direction_weights(layer)
     enter = list(map(linear, w_ih, bias, repeat(precision)))
-    again = list(map(adder, map(Tensor.t, w_hh), repeat(precision)))
+    again = adders(map(Tensor.t, w_hh), precision)
     return states(both, index, layer.hidden_size, sizes, enter, again)
 
 
@@ -335,10 +335,10 @@ class Recurrence(torch.autograd.Function):
         total, hidden = x.shape[1], w_hh0.shape[1]
         gates = x.new_empty(2, total, 4, hidden)
         flat = gates.view(2, total, 4 * hidden)
-        for d in (0, 1):
+        for d, add in enumerate(adders(map(Tensor.t, w_ih), precision)):
             flat[d] = bias[d]
-            adder(w_ih[d].t(), precision)(flat[d], x[d])
-        again = [adder(weight.t(), precision) for weight in w_hh]
+            add(flat[d], x[d])
+        again = adders(map(Tensor.t, w_hh), precision)
         cells = x.new_empty(2, total, hidden)
         squashed, out = torch.empty_like(cells), torch.empty_like(cells)
         step: Any = forward_step
@@ -365,10 +365,11 @@ class Recurrence(torch.autograd.Function):
         x, gates, cells, squashed, out, *weights = ctx.saved_tensors
         w_ih, w_hh = weights[:2], weights[2:]
         sizes, precision = ctx.sizes, ctx.precision
+        exact = in_float32(precision, x.device)
         d_hidden, d_cell = d_out.clone(), torch.zeros_like(d_out)
         d_gates = torch.empty_like(gates)
         flat = d_gates.flatten(2)
-        again = [adder(weight, precision) for weight in w_hh]
+        again = adders(w_hh, precision)
         step, arrays = backward_step, (gates, cells, squashed, d_hidden, d_cell, d_gates)
         if _compiled(x):
             from spacy_psa.kernels.gates import backward_step as step
@@ -387,22 +388,20 @@ class Recurrence(torch.autograd.Function):
         d_bias = flat.sum(1)
         d_x = None
         if ctx.needs_input_grad[0]:
-            d_x = torch.stack([_product(flat[d], w_ih[d], precision) for d in (0, 1)])
+            d_x = torch.stack([_product(flat[d], w_ih[d], exact) for d in (0, 1)])
         rows = torch.from_numpy(previous)
-        d_ih = [_outer(flat[d], x[d], precision) for d in (0, 1)]
-        d_hh = [_outer(flat[d, sizes[0] :], out[d, rows], precision) for d in (0, 1)]
+        d_ih = [_outer(flat[d], x[d], exact) for d in (0, 1)]
+        d_hh = [_outer(flat[d, sizes[0] :], out[d, rows], exact) for d in (0, 1)]
         return d_x, *d_ih, *d_hh, d_bias[0], d_bias[1], None, None
 
 
-def _product(a: Tensor, b: Tensor, precision: Precision) -> Tensor:
-    return a @ b if in_float32(precision, a.device) else Rounded(b).product(a).to(a.dtype)
+def _product(a: Tensor, b: Tensor, exact: bool) -> Tensor:
+    return a @ b if exact else Rounded(b).product(a).to(a.dtype)
 
 
-def _outer(a: Tensor, b: Tensor, precision: Precision) -> Tensor:
+def _outer(a: Tensor, b: Tensor, exact: bool) -> Tensor:
     """Compute aᵀ b, the gradient of weights: (N, k), (N, d) -> (k, d)."""
-    if in_float32(precision, a.device):
-        return a.t() @ b
-    return (filled(a).t() @ filled(b)).to(a.dtype)
+    return a.t() @ b if exact else (filled(a).t() @ filled(b)).to(a.dtype)
 
 
 def _compiled(x: Tensor) -> bool:

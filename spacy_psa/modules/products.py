@@ -4,7 +4,7 @@
 The other functions multiply single matrices, for code such as a recurrence with compiled steps.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache, partial
 from typing import Any, Literal
 
@@ -140,11 +140,14 @@ class Rounded:
         return (product if bias is None else product + bias).unflatten(0, x.shape[:-1])
 
 
-def adder(matrix: Tensor, precision: Precision) -> Callable[[Tensor, Tensor], Any]:
-    """Return a function of `out` (N, k) and a (N, d) that adds a b to `out`, for b (d, k)."""
-    if in_float32(precision, matrix.device):
-        return partial(Tensor.addmm_, mat2=matrix)
-    return Rounded(matrix).add_to
+def adders(
+    matrices: Iterable[Tensor], precision: Precision
+) -> list[Callable[[Tensor, Tensor], Any]]:
+    """Return, for each b (d, k), a function of `out` (N, k) and a (N, d) that adds a b to `out`."""
+    matrices = list(matrices)
+    if in_float32(precision, matrices[0].device):
+        return [partial(Tensor.addmm_, mat2=matrix) for matrix in matrices]
+    return [Rounded(matrix).add_to for matrix in matrices]
 
 
 def linear(weight: Tensor, bias: Tensor | None, precision: Precision) -> Multiplier:
