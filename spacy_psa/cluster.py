@@ -45,9 +45,6 @@ def ray_cluster(workers: int, address: str | None = None) -> Iterator[None]:
         workers: the number of cores of a start on this machine; -1 for all.
         address: the address of a Ray cluster; None is that of the variable RAY_ADDRESS, as for
             Ray, or starts Ray on this machine if that is not set.
-
-    Raises:
-        InputError: if there is no such cluster.
     """
     given = "--address" if address else "RAY_ADDRESS"
     address = address or os.environ.get("RAY_ADDRESS") or "local"

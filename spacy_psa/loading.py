@@ -23,9 +23,6 @@ def load_pipeline(model: str, gpu_id: int = -1) -> "Language":
     Args:
         model: the folder of a pipeline, or the name of an installed package.
         gpu_id: the number of the GPU; -1 for the CPU.
-
-    Raises:
-        InputError: if there is no such GPU or no such pipeline, or if a file of it is damaged.
     """
     use_device(gpu_id)
     try:
@@ -98,9 +95,6 @@ def find_pipe(
         name: the name of the component; None if the pipeline has only one.
         what: the factories of this kind in words, for errors.
         option: the option that chooses the name, for errors.
-
-    Raises:
-        InputError: if the pipeline has no such component, or has several and `name` is None.
     """
     pipes = {key: pipe for key, pipe in nlp.pipeline if isinstance(pipe, kind)}
     if not pipes:

@@ -149,11 +149,7 @@ def setting(name: str, default: Any) -> Parameter:
 
 
 def on_meta(module: Callable[..., nn.Module], **settings: Any) -> nn.Module:
-    """Make a module without memory for its weights, and without a draw from a random generator.
-
-    Raises:
-        InputError: if the module does not accept the settings.
-    """
+    """Make a module without memory for its weights, and without a draw from a random generator."""
     try:
         with torch.device("meta"), WithoutDraws():  # draws on meta would import torch._dynamo
             return module(**settings)

@@ -100,9 +100,6 @@ def put_together(present: nn.Module | None, state: State, note: State | None) ->
     Args:
         present: the module that is replaced, if there is one.
         state: the part that was saved with the model.
-
-    Raises:
-        InputError: if the weights of the encoder cannot be read.
     """
     if note is None:
         return state

@@ -32,10 +32,6 @@ class Teacher:
         cache_gb: the gigabytes of potentials that are kept on the model's device, so that a doc
             which comes again is not scored again. Sentences that name their document are not kept
             if the teacher sees whole documents.
-
-    Raises:
-        InputError: if the pipeline has no such component, if its scores have no probabilities, or
-            if `cache_gb` is below 0.
     """
 
     def __init__(self, nlp: Language, name: str, cache_gb: float = 0.0):

@@ -107,10 +107,6 @@ def read_evidence(
         forbid: spans that it does not have; without label, a span is forbidden with all labels.
         allow: for a token, the label or labels of the span that it may be in; "O" for no span.
         token_labels: the labels that `allow` may name.
-
-    Raises:
-        InputError: for a span of another doc, outside the doc or without tokens, for a token that
-            is not in the doc, and for a label that the component does not know.
     """
     labels = tuple(labels)
     spans: list[list[Node]] = []

@@ -90,9 +90,6 @@ class Inference:
 
         Returns:
             The answer for each sentence; None for one that cannot be scored, as without tokens.
-
-        Raises:
-            InputError: if no legal analysis of a sentence agrees with the evidence.
         """
         answers: list[Answer | None] = [None] * len(self.known)
         for batch in self._batches():

@@ -18,10 +18,6 @@ def read_training_config(path: Path, arguments: list[str]) -> "Config":
     """Read a config as `spacy train` does; its variables stay variables.
 
     `arguments` are further options of the command, --SECTION.NAME VALUE.
-
-    Raises:
-        InputError: if the file is not a config, if it lacks a setting that an option overrides, or
-            if one of its corpora is a file that is not there.
     """
     from configparser import Error
 
@@ -88,10 +84,6 @@ def check_corpora(file: Path, config: dict[str, Any], null: bool = True) -> None
     Args:
         file: the file of the config, for errors.
         null: whether a path may be null, since it can be set elsewhere.
-
-    Raises:
-        InputError: if the config has no [training], or names a corpus that is not there, or whose
-            path is null.
     """
     from spacy.util import dot_to_object
 
@@ -118,10 +110,6 @@ def check_values(config: dict[str, Any]) -> None:
     """Check that the settings of a training config have values of the right kind; nothing is built.
 
     Functions and components that are not known here are not checked: a training may import them.
-
-    Raises:
-        InputError: if the function, the component or the section of a setting does not accept its
-            value, or lacks one.
     """
     from spacy.language import Language
     from spacy.schemas import ConfigSchemaInit, ConfigSchemaNlp, ConfigSchemaTraining, validate

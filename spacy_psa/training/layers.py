@@ -31,11 +31,6 @@ def layered(base: Path, layers: Sequence[Path], values: Mapping[str, Any]) -> "C
         layers: files with settings that replace those of the base, in this order.
         values: settings that replace those of all files, by dotted path; a string that is JSON is
             read as JSON.
-
-    Raises:
-        InputError: if a file is not a config, if a layer or a path names something that the base
-            does not have, or if [corpus] lacks the unit in which the batches of the base are
-            counted.
     """
     from thinc.api import Config
 
@@ -111,9 +106,6 @@ def with_settings(config: "Config", values: Mapping[str, Any], base: Path) -> "C
     Args:
         config: the config, which must have these settings. It stays as it is.
         values: settings by dotted path; a string that is JSON is read as JSON.
-
-    Raises:
-        InputError: if the config has no such setting, or a section gets a single value.
     """
     import srsly
     from spacy.util import dot_to_dict

@@ -79,10 +79,6 @@ def teach_label(
         texts: text without annotation, a .txt or .spacy file; None for only the examples.
         pipe: the name of the component; None if there is only one.
         updates: the number of updates; 0 for ten passes over the examples, and at least 900.
-
-    Raises:
-        InputError: if the label is not new, the examples do not have it or have unknown labels,
-            there is no text, the component cannot learn, or the output cannot be written.
     """
     check_free(output)
     old, nlp = (load_pipeline(model, gpu_id) for _ in range(2))
@@ -186,9 +182,6 @@ def learn_labels(pipe: Any, teacher: Teacher, examples: Sequence[Example], drop:
 
     Returns:
         The loss, in nats a sentence.
-
-    Raises:
-        InputError: if a label of the annotation is not known.
     """
     docs = [example.predicted for example in examples]
     old = len(teacher.pipe.tags)

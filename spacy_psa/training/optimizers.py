@@ -133,9 +133,6 @@ class Rates:
         layer_decay: a factor for each layer of a PreTrainedModel that is between a weight and its
             output (Howard and Ruder 2018, section 3.2).
 
-    Raises:
-        InputError: if a factor is below 0 or no number, or `layer_decay` not from 0 to 1.
-
     Examples:
         >>> rates = Rates({"pretrained": 1.0, "Linear.bias": 0.0, "*": 100.0})
         >>> [rates.factor(name) for name in ("Linear.bias", "Linear.weight")]
@@ -192,9 +189,6 @@ class AdaptiveOptimizer(TensorOptimizer):
 
     Of the settings, which are those of `adam`, only the learning rate may change in training.
     `name` is a key of `STEPS`.
-
-    Raises:
-        InputError: if a setting has a value that is not possible.
     """
 
     def __init__(

@@ -118,9 +118,6 @@ def make_config(
 
     Returns:
         The config, and a line that describes it.
-
-    Raises:
-        InputError: if there is no such config, or the corpus does not fit it.
     """
     if frozen and base is None:
         raise InputError("--frozen is for a pretrained encoder: name it with --base")
@@ -168,9 +165,6 @@ def project_config(
 
     Returns:
         The config, a comment that describes it, and a message for the user.
-
-    Raises:
-        InputError: as `layered` and `make_config`.
     """
     if corpus in LAYOUTS:
         config = config or ("best" if task == "spans" else "psa")

@@ -42,9 +42,6 @@ def read_patterns(path: Path, vocab: Vocab) -> list[dict[str, Any]]:
     """Read patterns, as spaCy's `EntityRuler` saves them: JSON lines.
 
     A line has a `label`, and as `pattern` a phrase or a list of tokens of spaCy's `Matcher`.
-
-    Raises:
-        InputError: for a line that is not a pattern, and for a file without any.
     """
     matcher, patterns = Matcher(vocab, validate=True), []
     for place, record in read_records(path, Counter()):
@@ -84,9 +81,6 @@ def add_rules(nlp: Language, name: str, paths: Iterable[Path], weight: float = W
 
     Returns:
         Warnings of labels that the component does not know, whose patterns suggest nothing.
-
-    Raises:
-        InputError: as `read_patterns`, and if another file or component has the name of a file.
     """
     pipe: Any = nlp.get_pipe(name)
     warnings, files = [], dict[str, Path]()
@@ -139,9 +133,6 @@ def with_rules(
         dev: gold documents to learn weights from; None keeps `weight`.
         pipe: the component; None if there is only one.
         weight: the number that is added to the log odds of a match; the mean of the prior.
-
-    Raises:
-        InputError: as `add_rules` and `learn_weights`, or if a file cannot be read or written.
     """
     check_free(output)
     nlp = load_pipeline(model, gpu_id)

@@ -114,9 +114,6 @@ def learn_weights(pipe: Any, examples: Sequence[Example]) -> list[Source]:
 
     Returns:
         The sources that suggest something there. If there are none, nothing changes.
-
-    Raises:
-        InputError: if the component has no groups of suggested spans.
     """
     groups = pipe.suggested_spans or {}
     if not groups:

@@ -107,12 +107,7 @@ class Gold(NamedTuple):
 
 
 def read_gold(pipe: Any, examples: Iterable[Example]) -> Gold:
-    """Read the gold spans of examples.
-
-    Raises:
-        InputError: if a label is not known, if a wrong span is also a gold span, if gold spans do
-            not fit and `unfitting` is "refuse", or if a sentence is too long.
-    """
+    """Read the gold spans of examples."""
     number = {label: i for i, label in enumerate(pipe.labels, 1)}
     gold, every = Gold([], [], []), []
     for example in examples:

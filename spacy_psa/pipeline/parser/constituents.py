@@ -77,10 +77,6 @@ def gold_trees(reference: Doc, predicted: Doc, key: str = KEY) -> list[list[Node
     Returns:
         For each sentence the nodes of its tree in preorder, with the labels of unary chains
         joined; None if the reference has no trees, or no sentence of exactly these words.
-
-    Raises:
-        InputError: if a constituent of the reference crosses the end of a sentence or another
-            constituent, or if its label is empty, or holds a blank or a bracket.
     """
     sentences = word_sentences(predicted)
     if key not in reference.spans:
@@ -164,7 +160,7 @@ def nested(
     remedy: str,
     labelled: bool = True,
 ) -> list[list[Node]]:
-    """Collect the constituents of each sentence in preorder.
+    """Check the constituents of each sentence, and collect them in preorder.
 
     Args:
         constituents: the constituents, of a unary chain the outermost first.
@@ -173,10 +169,6 @@ def nested(
 
     Returns:
         For each sentence its constituents, with offsets counted in letters.
-
-    Raises:
-        InputError: if a constituent crosses the end of a sentence or another constituent, or if its
-            label is empty, or holds a blank or a bracket.
     """
     before = letters.tolist()  # single items of arrays take longer
     ends = [before[end] for _, end in bounds]
@@ -215,10 +207,6 @@ def chains_of(doc: Doc, bounds: Bounds, constituents: Iterable[Span], remedy: st
     Args:
         constituents: the constituents, of a unary chain the outermost first; they may have no
             label.
-
-    Raises:
-        InputError: if a constituent crosses the end of its sentence or another one, or if its
-            label holds a blank or a bracket.
     """
     letters, sentences = letters_before(doc), word_sentences(doc, bounds)
     chains: list[Node] = []

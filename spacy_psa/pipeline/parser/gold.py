@@ -72,10 +72,6 @@ def read_gold(pipe: Any, examples: Sequence[Example]) -> Gold:
 
     Args:
         pipe: the `ConstituencyParser`; its `labels[i]` has the number i + 1 in a tree.
-
-    Raises:
-        InputError: if a label or a tag is not known, if a teacher has other sentences, or as
-            `gold_trees` does.
     """
     gold = _read(pipe, examples)
     if pipe._whole:

@@ -45,9 +45,6 @@ def doc_of_words(name: str, vocab: Vocab, words: Sequence[str | tuple[str, str]]
 
     Args:
         words: the words. They may be written as in a treebank: -LRB- is (, 1\\/2 is 1/2.
-
-    Raises:
-        InputError: if they are not a list of words or pairs, or if there are none.
     """
     if isinstance(words, str):
         raise InputError(

@@ -43,11 +43,7 @@ def answer(
     chosen: Iterable[int],
     k: int,
 ) -> dict[int, Row]:
-    """Answer the questions of the page about a component under evidence; as `rows_of`.
-
-    Raises:
-        InputError: if the evidence contradicts itself, and for labels that are not known.
-    """
+    """Answer the questions of the page about a component under evidence; as `rows_of`."""
     given = analyses
     if evidence:
         spans: dict[bool, list[Span]] = {True: [], False: []}

@@ -51,11 +51,7 @@ class AnnotatePlan:
         return self.file.with_name(f"{self.file.stem}-model")
 
     def open(self) -> AbstractContextManager[AnnotationStore]:
-        """Check the paths, and open the file.
-
-        Raises:
-            InputError: see `open_store` and `guidelines_html`; and if another path does not exist.
-        """
+        """Check the paths, and open the file."""
         files = [(name, getattr(self, name)) for name in ("texts", "dev", "train", "guidelines")]
         for option, path in [*files, *(("patterns", path) for path in self.patterns)]:
             if path is not None and not path.exists():
@@ -74,9 +70,6 @@ class AnnotatePlan:
 
         Returns:
             Its name, its folder if it is trained, and the pipeline.
-
-        Raises:
-            InputError: as `load_pipeline` and `without_knowledge`.
         """
         if self.output.exists():
             return self.output.name, str(self.output), load_pipeline(str(self.output), self.gpu_id)
@@ -104,11 +97,6 @@ class AnnotatePlan:
 
         Without a path, the pipeline is not trained. Labels that were added before are added again.
         `warn` is called with labels of patterns that are not known.
-
-        Raises:
-            InputError: if the model has no component of spans or tags, or none that the decisions
-                are about; if a line of the texts or the patterns cannot be read; if there is no
-                text; if there are patterns for tags.
         """
         pipe = confident_pipe(model.nlp, self.component, "--component")
         before = store.component
@@ -150,9 +138,6 @@ def read_texts(nlp: Language, before: str, path: Path) -> Iterator[tuple[Tokens,
     """Yield the tokens of each text of a file, and the other keys of its record.
 
     The sentences are those that the component named `before` sees.
-
-    Raises:
-        InputError: if a line cannot be read; it is named.
     """
     with open_source(path, Reading()) as source:
         for record in source.records:

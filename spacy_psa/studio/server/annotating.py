@@ -119,11 +119,7 @@ class Annotating:
         return row
 
     def text(self, number: int | None, annotator: str, model: ServedModel) -> Row:
-        """Answer with a text as it is decided so far; None for the next one of the queue.
-
-        Raises:
-            InputError: if there is no such text.
-        """
+        """Answer with a text as it is decided so far; None for the next one of the queue."""
         if number is None:
             if self.trained and self._ordering is None:
                 self._compute(self.queue.stale(self._is_done)[:FIRST], model)
@@ -274,11 +270,7 @@ class Annotating:
         return {**shown, **self._notes(number), "counts": self.counts(annotator)}
 
     def note(self, number: int, annotator: str, note: Note) -> Row:
-        """Save a note about a text, and return all notes about it.
-
-        Raises:
-            InputError: if there is no such text.
-        """
+        """Save a note about a text, and return all notes about it."""
         self.store.text(number)
         self.store.note(number, annotator, note)
         return self._notes(number)

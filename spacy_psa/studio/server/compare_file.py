@@ -53,9 +53,6 @@ def write_comparison(
 
     Returns:
         The report; see `Comparison.report`.
-
-    Raises:
-        InputError: if a pipeline or a file cannot be used.
     """
     paths = model_names(models)
     if len(paths) > 2:

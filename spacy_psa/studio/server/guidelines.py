@@ -11,11 +11,7 @@ DEEPER = 2
 
 
 def guidelines_html(path: Path) -> str:
-    """Read a file and write it as HTML, without any HTML or pictures of its own.
-
-    Raises:
-        InputError: if it cannot be read, or is not UTF-8.
-    """
+    """Read a file and write it as HTML, without any HTML or pictures of its own."""
     from markdown_it import MarkdownIt
 
     try:

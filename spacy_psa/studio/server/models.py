@@ -153,11 +153,7 @@ class ServedModel:
             }
 
     def attention(self, text: str, sentence: int) -> Row:
-        """Read the attention over a sentence, from the components that have some.
-
-        Raises:
-            InputError: if no component has attention of its own, or there is no such sentence.
-        """
+        """Read the attention over a sentence, from the components that have some."""
         from spacy_psa.analysis.attention import inspect
 
         with memory_zone(self.nlp):

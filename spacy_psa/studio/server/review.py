@@ -28,9 +28,6 @@ class Review:
 
     Args:
         path: the file that `spacy-psa find-errors` wrote.
-
-    Raises:
-        InputError: if the file or its log of decisions cannot be read.
     """
 
     def __init__(self, path: Path):
@@ -47,11 +44,7 @@ class Review:
         return {"row": row, **counts, "accepted": sum(self.decided.values())}
 
     def decide(self, number: int, accept: bool | None) -> None:
-        """Save a decision about a row; None undoes the last one.
-
-        Raises:
-            InputError: if the log cannot be written.
-        """
+        """Save a decision about a row; None undoes the last one."""
         with self._lock, unwritable_as_input_error(self.log):
             with self.log.open("a", encoding="utf8") as stream:
                 stream.write(json.dumps({"number": number, "accept": accept}) + "\n")

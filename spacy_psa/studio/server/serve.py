@@ -56,11 +56,7 @@ class ServerPlan:
     """Whether annotation over HTTP has probabilities."""
 
     def check(self) -> None:
-        """Check the token and the names of the server.
-
-        Raises:
-            InputError: if one cannot be used.
-        """
+        """Check the token and the names of the server."""
         token = self.settings.token
         if token is not None and (not token.isprintable() or " " in token or not token):
             raise InputError(
@@ -84,9 +80,6 @@ def serve(plan: ServerPlan, tell: Callable[[str], None], warn: Callable[[str], N
         plan: the pipelines and settings.
         tell: called with the address of the page.
         warn: called with a notice.
-
-    Raises:
-        InputError: if a setting, a pipeline or a file cannot be used.
     """
     plan.check()
     torch.set_num_threads(plan.threads)
@@ -121,11 +114,7 @@ def serve(plan: ServerPlan, tell: Callable[[str], None], warn: Callable[[str], N
 
 
 def open_socket(host: str, port: int) -> socket.socket:
-    """Open a port; 0 for any that is free.
-
-    Raises:
-        InputError: if the port is in use, or the address is not one of this machine.
-    """
+    """Open a port; 0 for any that is free."""
     try:
         family, kind, number, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

@@ -35,11 +35,7 @@ class Teacher:
         self._process: asyncio.subprocess.Process | None = None
 
     def start(self, put: Put) -> None:
-        """Begin a training.
-
-        Raises:
-            InputError: if one is running.
-        """
+        """Begin a training, if none is running."""
         if self._task is not None and not self._task.done():
             raise InputError("Teach is running: wait for its end, or stop it")
         self.status = {"state": "running", "message": "Teach begins …"}
