@@ -34,7 +34,7 @@ GROUPS = ("spacy_architectures", "thinc_optimizers", "thinc_schedules")
 
 # Public classes that need no example, as MODULE.NAME: the reason.
 WITHOUT_EXAMPLE = {
-    "spacy_psa.modules.char_encoder.CharacterEncoder": "an abstract base class",
+    "spacy_psa.modules.characters.CharacterEncoder": "an abstract base class",
     "spacy_psa.modules.documents.DocumentAttention": "a base class",
     "spacy-psa.Pretrained.v1": "it needs the folder of an encoder",
     "spacy_psa.modules.pretrained.PretrainedEncoder": "it needs the folder of an encoder",

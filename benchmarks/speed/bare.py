@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from spacy_psa.architectures.distinct_words import DIGITS
 from spacy_psa.bridge.layers import shim_of
 from spacy_psa.laboratory.performance.timing import Timing, stopwatch
-from spacy_psa.modules.char_bilstm import CharBiLSTM
+from spacy_psa.modules.characters import CharBiLSTM
 from spacy_psa.modules.lookup import WordTable
 from spacy_psa.ragged import batches_by_size, pad
 from spacy_psa.structs.chain import LinearChain

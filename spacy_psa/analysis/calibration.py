@@ -27,7 +27,7 @@ from spacy_psa.scoring.provenance import provenance
 from spacy_psa.scoring.result import read_examples
 
 if TYPE_CHECKING:
-    from spacy_psa.pipeline.predictions import Decode
+    from spacy_psa.pipeline.inference import Decode
 
 CRITERION = "negative log likelihood of the gold analyses, nats a sentence"
 SpanKind = SpanLabeler | NestedSpanLabeler

@@ -48,9 +48,15 @@ from spacy_psa.bridge.architecture import Architecture, architecture, on_meta, s
 from spacy_psa.bridge.layers import run_shim, shim_of, split_rows
 from spacy_psa.bridge.shim import TorchShim
 from spacy_psa.errors import check_amounts, check_rates, check_sizes, naming
-from spacy_psa.modules.char_attention import CharAdaTrans, CharTransformer
-from spacy_psa.modules.char_bilstm import CharBiLSTM, CharSentenceBiLSTM
-from spacy_psa.modules.char_cnn import CharCNN, CharIntNet, CharNgramCNN
+from spacy_psa.modules.characters import (
+    CharAdaTrans,
+    CharBiLSTM,
+    CharCNN,
+    CharIntNet,
+    CharNgramCNN,
+    CharSentenceBiLSTM,
+    CharTransformer,
+)
 from spacy_psa.modules.lookup import Lookup
 from spacy_psa.sentences import sentence_bounds
 

@@ -153,7 +153,7 @@ class DocumentMemory(DocumentAttention):
 
     def _annotate(self, x: Tensor, rows: Tensor, others: Tensor, reading: Tensor) -> Tensor:
         """Compute the result of `forward` some rows at a time, so that they stay in the cache."""
-        from spacy_psa.kernels.document_memory import attend, mix
+        from spacy_psa.kernels.documents import attend, mix
 
         width = self.query.out_features
         multiply = multiplier_of_all([self.query, self.key, self.value], self.precision)
@@ -209,7 +209,7 @@ def nearest_occurrences(words: NDArray[Any], documents: Ints, most: int) -> Ints
     most = min(most, max(int(np.diff(starts).max(initial=0)) - 1, 1))
     places = np.full((len(order), most), -1)
     if available():
-        from spacy_psa.kernels.occurrences import walk as compiled_walk
+        from spacy_psa.kernels.documents import walk as compiled_walk
 
         compiled_walk(order, starts, places)
     else:

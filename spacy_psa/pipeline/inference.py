@@ -1,25 +1,28 @@
-"""From docs to the distributions over the analyses of their sentences, in batches."""
+"""From docs to the distributions over the analyses of their sentences, and back to predictions."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import torch
 from spacy.errors import Errors
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 from thinc.api import Model
 from thinc.types import Floats2d
 from torch import nn
 
 from spacy_psa.architectures.sentencewise import listens, sentence_scores
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.evidence import CHANGE, NOTHING, Evidence
+from spacy_psa.pipeline.evidence import CHANGE, NOTHING, Evidence, Node
 from spacy_psa.pipeline.upstream import check_upstream
 from spacy_psa.sentences import Bounds, SplitDocs
 
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
+Decode = Literal["viterbi", "mbr", "threshold"]
+Infer = Callable[[list[Doc], Callable[[Any], Iterable[Any]]], list[list[tuple[int, Any]]]]
+"""Calls a function with batches that have a `dist`; see `infer`."""
 
 
 class Batch(NamedTuple):
@@ -168,6 +171,39 @@ def infer(
     return [
         [(start, answer) for (start, _), answer in zip(bounds, own) if answer is not None]
         for bounds, own in zip(inference.split.bounds, parts)
+    ]
+
+
+class SpanPrediction(NamedTuple):
+    """The spans that are predicted for a doc or a sentence."""
+
+    spans: list[Node]
+    """(start, end, label) of each span, over the tokens of the doc or the sentence."""
+    scores: list[float] | None = None
+    """The probability of each span; None if it was not asked for."""
+    entropy: float | None = None
+    """The entropy of the distribution over the analyses, in nats; None if it was not asked for."""
+
+
+def joined(parts: list[tuple[int, SpanPrediction]]) -> SpanPrediction:
+    """Join the predictions for the sentences of a doc, each with its first token."""
+    if len(parts) == 1 and not parts[0][0]:
+        return parts[0][1]
+    spans = [(start + s, start + e, label) for start, part in parts for s, e, label in part.spans]
+    scores = [score for _, part in parts for score in part.scores or ()]
+    entropies = [part.entropy for _, part in parts if part.entropy is not None]
+    scored = all(part.scores is not None for _, part in parts)
+    entropy = float(sum(entropies)) if len(entropies) == len(parts) else None
+    return SpanPrediction(spans, scores if scored else None, entropy)
+
+
+def scored_spans(
+    docs: Iterable[Doc], predictions: Iterable[SpanPrediction]
+) -> list[list[tuple[Span, float]]]:
+    """List the spans of each doc with their probabilities."""
+    return [
+        [(Span(doc, *node), p) for node, p in zip(predicted.spans, predicted.scores or ())]
+        for doc, predicted in zip(docs, predictions, strict=True)
     ]
 
 

@@ -9,9 +9,7 @@ from benchmarks.record import FOLDER, read_record
 from benchmarks.systems.train import RESULTS, read_systems
 from spacy_psa.cli.configs import merge_config
 from spacy_psa.laboratory.experiments.plan import read_plan
-from spacy_psa.modules.char_attention import CharAdaTrans
-from spacy_psa.modules.char_bilstm import CharBiLSTM
-from spacy_psa.modules.char_cnn import CharCNN
+from spacy_psa.modules.characters import CharAdaTrans, CharBiLSTM, CharCNN
 from spacy_psa.training.layers import layered
 from tests.helpers.layers import modules_of
 from tests.helpers.paths import CONFIGS

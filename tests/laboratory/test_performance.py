@@ -24,7 +24,7 @@ from spacy_psa.laboratory.performance.profile import Profile, markdown, profile_
 from spacy_psa.laboratory.performance.rooms import REST, ROOMS, Place, Rooms
 from spacy_psa.laboratory.performance.timing import Timing, alternate, summary
 from spacy_psa.modules.chain_potentials import LabelPair
-from spacy_psa.modules.char_bilstm import CharBiLSTM
+from spacy_psa.modules.characters import CharBiLSTM
 from spacy_psa.modules.psa import PSABiLSTM
 from spacy_psa.pipeline.chain.decoders import ViterbiDecoder
 from spacy_psa.pipeline.chain.labeler import ChainLabeler

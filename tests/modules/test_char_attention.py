@@ -2,7 +2,7 @@
 
 import torch
 
-from spacy_psa.modules.char_attention import CharTransformer
+from spacy_psa.modules.characters import CharTransformer
 from tests.helpers.modules import randomised
 from tests.helpers.words import encode_words
 

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_psa.modules.char_bilstm import CharBiLSTM
+from spacy_psa.modules.characters import CharBiLSTM
 from tests.helpers.modules import EXACT, randomised, with_gradients
 from tests.helpers.words import encode_words
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_psa.errors import InputError
-from spacy_psa.modules.char_cnn import CharCNN, CharNgramCNN
+from spacy_psa.modules.characters import CharCNN, CharNgramCNN
 from tests.helpers.modules import EXACT, randomised
 from tests.helpers.words import encode_words
 

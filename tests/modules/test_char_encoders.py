@@ -6,9 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from spacy_psa.modules.char_attention import CharAdaTrans, CharTransformer
-from spacy_psa.modules.char_bilstm import CharBiLSTM
-from spacy_psa.modules.char_cnn import CharCNN
+from spacy_psa.modules.characters import CharAdaTrans, CharBiLSTM, CharCNN, CharTransformer
 from tests.helpers.modules import EXACT, parameter_count, randomised, with_gradients
 from tests.helpers.words import encode_words
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_psa.errors import InputError
-from spacy_psa.modules.char_cnn import CharIntNet
+from spacy_psa.modules.characters import CharIntNet
 from tests.helpers.modules import EXACT, parameter_count, randomised, with_gradients
 from tests.helpers.words import encode_words
 

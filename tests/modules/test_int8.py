@@ -8,7 +8,7 @@ from torch import nn
 
 from spacy_psa.errors import InputError
 from spacy_psa.modules import int8, span_scores
-from spacy_psa.modules.char_bilstm import CharBiLSTM
+from spacy_psa.modules.characters import CharBiLSTM
 from spacy_psa.modules.documents import DocumentMemory, SentenceContext
 from spacy_psa.modules.factored_transformer import FactoredTransformer
 from spacy_psa.modules.idcnn import IDCNN

@@ -10,9 +10,7 @@ import torch
 
 from spacy_psa.modules import psa, span_scores
 from spacy_psa.modules.chain_potentials import Emission, EmissionTransition, LabelPair
-from spacy_psa.modules.char_attention import CharAdaTrans, CharTransformer
-from spacy_psa.modules.char_bilstm import CharBiLSTM
-from spacy_psa.modules.char_cnn import CharCNN
+from spacy_psa.modules.characters import CharAdaTrans, CharBiLSTM, CharCNN, CharTransformer
 from spacy_psa.modules.documents import SentenceContext
 from spacy_psa.modules.factored_transformer import FactoredTransformer
 from spacy_psa.modules.idcnn import IDCNN

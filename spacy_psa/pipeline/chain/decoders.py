@@ -12,7 +12,7 @@ from spacy_psa.pipeline.chain.expected_f1 import best_expected_f1
 from spacy_psa.pipeline.chain.refined_chain import RefinedChain
 from spacy_psa.pipeline.chain.span_posteriors import SpanPosteriors
 from spacy_psa.pipeline.chain.span_tags import Spans, SpanScheme
-from spacy_psa.pipeline.predictions import Decode, Infer, SpanPrediction, joined
+from spacy_psa.pipeline.inference import Decode, Infer, SpanPrediction, joined
 from spacy_psa.structs.chain import LinearChain
 from spacy_psa.structs.pair_chain import join
 

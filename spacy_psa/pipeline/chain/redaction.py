@@ -7,8 +7,7 @@ from spacy.tokens import Doc, Span
 
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.decoders import make_decoder
-from spacy_psa.pipeline.inference import infer
-from spacy_psa.pipeline.predictions import scored_spans
+from spacy_psa.pipeline.inference import infer, scored_spans
 
 
 def shown_spans(

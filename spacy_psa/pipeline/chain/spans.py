@@ -40,8 +40,7 @@ from spacy_psa.pipeline.evidence import (
     check_groups,
     overlap,
 )
-from spacy_psa.pipeline.inference import infer
-from spacy_psa.pipeline.predictions import Decode, SpanPrediction, scored_spans
+from spacy_psa.pipeline.inference import Decode, SpanPrediction, infer, scored_spans
 from spacy_psa.pipeline.settings import Setting
 from spacy_psa.pipeline.written import is_noted, note, write_group
 from spacy_psa.scoring.span_group import score_group

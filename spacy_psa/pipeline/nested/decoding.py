@@ -13,9 +13,8 @@ from torch import Tensor
 
 from spacy_psa.pipeline.analyses import BatchAnalyses, SentenceAnalyses
 from spacy_psa.pipeline.evidence import Node
-from spacy_psa.pipeline.inference import Batch
+from spacy_psa.pipeline.inference import Batch, Infer, SpanPrediction, joined
 from spacy_psa.pipeline.nested.places import holding, label_parts, parts_of, places, simple_labels
-from spacy_psa.pipeline.predictions import Infer, SpanPrediction, joined
 from spacy_psa.ragged import batches_by_size
 from spacy_psa.sentences import sentence_bounds
 from spacy_psa.structs.nested_f1 import Choices, best_expected_f1, choices

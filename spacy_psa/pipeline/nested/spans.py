@@ -36,7 +36,7 @@ from spacy_psa.pipeline.evidence import (
     cross,
     overlap,
 )
-from spacy_psa.pipeline.inference import infer
+from spacy_psa.pipeline.inference import Decode, SpanPrediction, infer, joined, scored_spans
 from spacy_psa.pipeline.nested.decoding import NestedBatch, above, best_f1, most_probable
 from spacy_psa.pipeline.nested.gold import (
     NestedStore,
@@ -54,7 +54,6 @@ from spacy_psa.pipeline.nested.places import (
     token_count,
     translate,
 )
-from spacy_psa.pipeline.predictions import Decode, SpanPrediction, joined, scored_spans
 from spacy_psa.pipeline.reduction import Reduction, reduced
 from spacy_psa.pipeline.rehearsal import rehearse
 from spacy_psa.pipeline.settings import Setting, component_factory
