@@ -88,28 +88,31 @@ def choices(dist: NestedSpans, parts: Tensor) -> list[Choices]:
 
 
 @torch.no_grad()
-def best_expected_f1(docs: Sequence[Sequence[Choices]]) -> list[list[Tree]]:
-    """Find the sets of the sentences of each document with the best expected F1.
+def best_expected_f1(sentences: Sequence[Choices], documents: Sequence[int]) -> list[Tree]:
+    """Find the sets of sentences with the best expected F1 over each document.
+
+    Args:
+        sentences: the choices of each sentence.
+        documents: the document of each sentence.
 
     Examples:
         >>> dist = NestedSpans(torch.tensor([[0.1], [0.0], [-3.0]]), torch.tensor([2]))
-        >>> best_expected_f1([choices(dist, torch.ones(1, 1))])
-        [[[(0, 2, 1), (0, 1, 1)]]]
+        >>> best_expected_f1(choices(dist, torch.ones(1, 1)), [0])
+        [[(0, 2, 1), (0, 1, 1)]]
     """
-    flat = [each for own in docs for each in own]
-    if not flat:
-        return [[] for _ in docs]
-    dist = type(flat[0].dist).join([each.dist for each in flat])
+    if not sentences:
+        return []
+    dist = type(sentences[0].dist).join([each.dist for each in sentences])
     device = dist.labelled.device
-    size = flat[0].size.to(device)
-    label = torch.cat([each.label for each in flat]).numpy()
-    doc = torch.tensor([d for d, own in enumerate(docs) for _ in own])
-    gold = torch.zeros(len(docs), dtype=torch.float64)
-    gold.index_add_(0, doc, torch.tensor([each.gold for each in flat], dtype=torch.float64))
+    size = sentences[0].size.to(device)
+    label = torch.cat([each.label for each in sentences]).numpy()
+    doc = torch.tensor(documents).unique(return_inverse=True)[1]
+    gold = torch.zeros(int(doc.max()) + 1, dtype=torch.float64)
+    gold.index_add_(0, doc, torch.tensor([each.gold for each in sentences], dtype=torch.float64))
     of_row = doc[dist.sentence].to(device)
-    f1 = torch.full((len(docs),), -1.0, dtype=torch.float64)
+    f1 = torch.full_like(gold, -1.0)
     threshold = torch.ones_like(f1)
-    best: list[Tree] = [[] for _ in flat]
+    best: list[Tree] = [[] for _ in sentences]
     while True:
         scores = 2 * dist.labelled - threshold.to(device)[of_row, None] * size
         selected = dist.with_scores(scores).argmax
@@ -130,8 +133,7 @@ def best_expected_f1(docs: Sequence[Sequence[Choices]]) -> list[list[Tree]]:
         f1 = torch.where(gain, reached, f1)
         threshold = f1
     empty = torch.zeros_like(f1)
-    empty.index_add_(0, doc, torch.tensor([each.empty for each in flat], dtype=torch.float64))
+    empty.index_add_(0, doc, torch.tensor([each.empty for each in sentences], dtype=torch.float64))
     for b in (empty.exp() > f1)[doc].nonzero()[:, 0].tolist():
         best[b] = []
-    sets = iter(best)
-    return [[next(sets) for _ in own] for own in docs]
+    return best

@@ -25,10 +25,9 @@ def test_no_sets_have_a_better_expected_f1(path, seed, parts, excluded):
     lengths = [3, 1, 2]
     scores = random_spans(lengths, 2, seed=seed, excluded=excluded)
     dist = NestedSpans(scores, torch.tensor(lengths))
-    first, second, third = choices(dist, parts)
-    result = best_expected_f1([[first, second], [], [third]])
+    sets = best_expected_f1(choices(dist, parts), [4, 4, 2])
     every = [sets for _, sets in enumerated(scores, lengths, 2, None)]
-    for numbers, own in (((0, 1), result[0]), ((2,), result[2])):
+    for numbers, own in (((0, 1), sets[:2]), ((2,), sets[2:])):
         chance: dict = {}
         for b in numbers:
             log_z = math.log(sum(math.exp(score) for score, _ in every[b]))
@@ -47,9 +46,12 @@ def test_no_sets_have_a_better_expected_f1(path, seed, parts, excluded):
 
         options = itertools.product(*([some for _, some in every[b]] for b in numbers))
         assert f1(own) == pytest.approx(max(map(f1, options)))
-    assert result[1] == []
+
+
+def test_no_sentences_have_no_sets():
+    assert best_expected_f1([], []) == []
 
 
 def test_what_is_required_stays():
     dist = NestedSpans(torch.full((3, 1), -9.0), torch.tensor([2])).constrain(required=[[(0, 1)]])
-    assert best_expected_f1([choices(dist, torch.ones(1, 1))]) == [[[(0, 1, 1)]]]
+    assert best_expected_f1(choices(dist, torch.ones(1, 1)), [0]) == [[(0, 1, 1)]]

@@ -3,16 +3,18 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, ClassVar, NamedTuple
 
 from spacy.tokens import Doc
-from spacy.util import minibatch
 
 from spacy_psa.pipeline.chain.expected_f1 import best_expected_f1
 from spacy_psa.pipeline.chain.refined_chain import RefinedChain
 from spacy_psa.pipeline.chain.span_posteriors import SpanPosteriors
 from spacy_psa.pipeline.chain.span_tags import Spans, SpanScheme
 from spacy_psa.pipeline.inference import Decode, Infer, SpanPrediction, joined
+from spacy_psa.sentences import document_batches, document_numbers
 from spacy_psa.structs.chain import LinearChain
 from spacy_psa.structs.pair_chain import join
 
@@ -76,28 +78,27 @@ class ViterbiDecoder(SpanDecoder):
 
 
 class ExpectedF1Decoder(SpanDecoder):
-    """Chooses the spans with the highest expected F1 over the whole doc (minimum Bayes risk)."""
+    """Chooses the spans with the highest expected F1 over a document (minimum Bayes risk).
+
+    Docs that follow each other may be one document; see `spacy_psa.sentences.same_document`.
+    """
 
     def predict(self, docs: list[Doc], infer: Infer, scheme: SpanScheme) -> list[SpanPrediction]:
-        return [
-            self._of_doc(parts)
-            for some in minibatch(docs, size=MBR_DOCS)
-            for parts in infer(some, partial(_rows, scheme))
-        ]
+        predictions = []
+        for some in document_batches(docs, MBR_DOCS):
+            rows = infer(some, partial(_rows, scheme))
+            for _, own in groupby(zip(document_numbers(some), rows), key=itemgetter(0)):
+                predictions += self._of_document([parts for _, parts in own])
+        return predictions
 
-    def _of_doc(self, parts: list[tuple[int, "_Row"]]) -> SpanPrediction:
-        if not parts:
-            return joined([])
-        starts, rows = zip(*parts)
+    def _of_document(self, docs: list[list[tuple[int, "_Row"]]]) -> list[SpanPrediction]:
+        rows = [row for parts in docs for _, row in parts]
+        if not rows:
+            return [joined([]) for _ in docs]
         # A sentence without forbidden spans has fewer tags.
         scheme = max((row.scheme for row in rows), key=lambda scheme: len(scheme.tags))
-        predictions = self.read(join([row.chain for row in rows]), scheme)
-        return joined(
-            [
-                (start, prediction._replace(spans=row.label(prediction.spans)))
-                for start, row, prediction in zip(starts, rows, predictions)
-            ]
-        )
+        read = iter(self.read(join([row.chain for row in rows]), scheme))
+        return [joined([(start, row.labelled(next(read))) for start, row in own]) for own in docs]
 
     def read(self, chain: LinearChain, scheme: SpanScheme) -> list[SpanPrediction]:
         chain = chain.double()
@@ -147,6 +148,9 @@ class _Row(NamedTuple):
     """The meaning of its tags."""
     label: Callable[[Spans], Spans]
     """Translates spans that are read by the scheme into spans with the labels of the component."""
+
+    def labelled(self, prediction: SpanPrediction) -> SpanPrediction:
+        return prediction._replace(spans=self.label(prediction.spans))
 
 
 def _rows(scheme: SpanScheme, batch: Any) -> list[_Row]:

@@ -103,8 +103,9 @@ class SpanLabeler(ChainLabeler):
         scheme: "BIOES" tells the end of a span and single tokens apart (Wei2020 section 5.1);
             "BIO" does not.
         decode: "viterbi" predicts the most probable analysis. "mbr" predicts the spans with the
-            highest expected F1 over the doc (minimum Bayes risk), and writes them also to
-            `doc.spans[name]` with their scores. "threshold" writes all spans whose probability is
+            highest expected F1 over the document (minimum Bayes risk), and writes them also to
+            `doc.spans[name]` with their scores; `doc.user_data["document"]` joins sentences to a
+            document. "threshold" writes all spans whose probability is
             at least `threshold` to `doc.spans[name]` with their scores, also overlapping ones, and
             nothing else.
         threshold: a probability from 0 to 1, for `decode = "threshold"`.

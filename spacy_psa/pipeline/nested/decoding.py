@@ -16,7 +16,7 @@ from spacy_psa.pipeline.evidence import Node
 from spacy_psa.pipeline.inference import Batch, Infer, SpanPrediction, joined
 from spacy_psa.pipeline.nested.places import holding, label_parts, parts_of, places, simple_labels
 from spacy_psa.ragged import batches_by_size
-from spacy_psa.sentences import sentence_bounds
+from spacy_psa.sentences import document_numbers, sentence_bounds
 from spacy_psa.structs.nested_f1 import Choices, best_expected_f1, choices
 from spacy_psa.structs.nested_spans import NestedSpans
 from spacy_psa.structs.span_cells import Tree
@@ -94,19 +94,25 @@ def most_probable(batch: Batch, labels: Sequence[str], scores: bool) -> list[Spa
 
 
 def best_f1(docs: list[Doc], infer: Infer, labels: Sequence[str]) -> list[SpanPrediction]:
-    """Choose the spans of each doc with the best expected F1."""
+    """Choose the spans of each document with the best expected F1.
+
+    Docs that follow each other may be one document; see `spacy_psa.sentences.same_document`.
+    """
     parts = label_parts(labels)
     predictions = [joined([])] * len(docs)
+    owner = numpy.array(document_numbers(docs))
     sizes = [sum((e - s) * (e - s + 1) // 2 for s, e in sentence_bounds(doc)) for doc in docs]
-    for numbers in batches_by_size(sizes, MBR_CELLS):
+    of_documents = numpy.bincount(owner, sizes).astype(int).tolist() if docs else []
+    for documents in batches_by_size(of_documents, MBR_CELLS):
+        numbers = numpy.isin(owner, documents).nonzero()[0].tolist()
         read = infer([docs[i] for i in numbers], lambda batch: choices(batch.dist, parts))
-        sets = best_expected_f1([[each for _, each in own] for own in read])
-        for i, own, trees in zip(numbers, read, sets, strict=True):
-            sentences = [
-                (start, _scored(each, tree, labels))
-                for (start, each), tree in zip(own, trees, strict=True)
-            ]
-            predictions[i] = joined(sentences)
+        sentences = [each for own in read for _, each in own]
+        of_sentence = [owner[i] for i, own in zip(numbers, read, strict=True) for _ in own]
+        trees = iter(best_expected_f1(sentences, of_sentence))
+        for i, own in zip(numbers, read, strict=True):
+            predictions[i] = joined(
+                [(start, _scored(each, next(trees), labels)) for start, each in own]
+            )
     return predictions
 
 

@@ -106,9 +106,10 @@ class NestedSpanLabeler(StructuredPipe):
             allows are always left out so.
         several_labels: "join" learns several labels of one span as one joined label; "refuse"
             applies `unfitting` to all but the first.
-        decode: "mbr" predicts the spans with the highest expected F1 over the doc (minimum Bayes
-            risk), "viterbi" the most probable analysis, "threshold" all spans whose probability is
-            at least `threshold`, also those that cross.
+        decode: "mbr" predicts the spans with the highest expected F1 over the document (minimum
+            Bayes risk; `doc.user_data["document"]` joins sentences to a document), "viterbi" the
+            most probable analysis, "threshold" all spans whose probability is at least `threshold`,
+            also those that cross.
         threshold: a probability from 0 to 1, for `decode = "threshold"`.
         missing_spans_key: the key of `reference.spans` with stretches of text whose annotation may
             be incomplete: training sums over all spans that touch them. None for none.

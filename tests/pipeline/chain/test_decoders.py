@@ -1,10 +1,13 @@
 """Ways to choose spans: the best analysis, the highest expected F1, all above a threshold."""
 
+from types import SimpleNamespace
+
 import pytest
 import spacy
 from spacy.cli.find_threshold import find_threshold
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
+from spacy.vocab import Vocab
 from thinc.api import Adam
 
 from spacy_psa.pipeline.chain.decoders import (
@@ -103,6 +106,22 @@ def test_mbr_keeps_evidence_and_gives_posteriors():
         assert spans_of(doc.spans["ner"]) == found
         posteriors = mbr.get_pipe("ner").posterior(doc.ents)
         assert doc.spans["ner"].attrs["scores"] == pytest.approx(posteriors, abs=1e-6)
+
+
+def test_mbr_reads_sentences_of_one_document_as_one_doc():
+    scheme, chain = random_chain("BIOES", LENGTHS, seed=2, scale=2.0, labels=LABELS)
+    docs = [Doc(Vocab(), words=["a"] * n) for n in LENGTHS]
+    mbr = make_decoder("mbr", 0.0, scores=True, entropy=False)
+
+    def infer(docs, read):
+        return [[(0, row)] for row in read(SimpleNamespace(dist=chain))]
+
+    apart = [own.spans for own in mbr.predict(docs, infer, scheme)]
+    for doc in docs:
+        doc.user_data["document"] = "one"
+    together = [own.spans for own in mbr.predict(docs, infer, scheme)]
+    assert together == [own.spans for own in mbr.read(chain, scheme)]
+    assert together != apart
 
 
 def test_mbr_of_a_sure_model_is_what_it_learnt(trained_bytes):

@@ -282,6 +282,24 @@ def test_mbr_has_the_best_expected_f1_over_the_doc(unsure):
     assert predicted.scores == pytest.approx([chance[span] for span in predicted.spans], abs=1e-5)
 
 
+def test_mbr_reads_sentences_of_one_document_as_one_doc(unsure):
+    pipe = unsure.get_pipe("crf_spans")
+    for parameter in parameters(pipe):
+        if parameter.shape == (2,):  # the biases of the labels
+            parameter.data.sub_(1.6)
+    words = ["university", "university", "a", "Ada", "of", "university"]
+    whole = Doc(unsure.vocab, words=words, sent_starts=[1, 0] * 3)
+    sentences = [Doc(unsure.vocab, words=words[i : i + 2]) for i in (0, 2, 4)]
+    apart = pipe.predict(sentences)
+    for doc in sentences:
+        doc.user_data["document"] = "one"
+    parts = pipe.predict(sentences)
+    found = [(2 * i + s, 2 * i + e, x) for i, own in enumerate(parts) for s, e, x in own.spans]
+    (together,) = pipe.predict([whole])
+    assert found == together.spans
+    assert found and not any(own.spans for own in apart)  # each sentence is probably empty
+
+
 def test_the_threshold_takes_all_spans_that_are_likely_also_crossing_ones(unsure):
     pipe = unsure.get_pipe("crf_spans")
     pipe.decode, pipe.threshold = "threshold", 0.02
