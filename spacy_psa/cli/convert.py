@@ -250,7 +250,8 @@ def conllu(source: Source, target: Target, documents: Documents = False, lang: L
 
     IN is a file of Universal Dependencies. OUT.spacy gets one Doc for each sentence, with its parts
     of speech. Entities in the last column (Entity=, as in CorefUD) are in doc.spans["sc"], and the
-    outer ones in doc.ents.
+    outer ones in doc.ents. Discontinuous ones and those that go over a sentence bound are left out,
+    and their words are in doc.spans["missing_spans"].
 
     \b
     Example:

@@ -18,7 +18,7 @@ from spacy.vocab import Vocab
 
 from spacy_psa.corpora import tag_schemes
 from spacy_psa.corpora.lines import NO_WORD, read_lines
-from spacy_psa.corpora.marked_text import BROKEN, KEPT, NESTED, Misfits, marked_spans
+from spacy_psa.corpora.marked_text import BROKEN, KEPT, MISSING, NESTED, Misfits
 from spacy_psa.corpora.readers import make_doc
 from spacy_psa.errors import InputError
 
@@ -27,7 +27,6 @@ ACROSS = "goes over a sentence bound"
 BLANKED = "sentence(s) whose words are blanked out, left out"
 EMPTY = "empty node(s), left out"
 UNWRITTEN = "has an empty node instead of a word"
-INSIDE = "is inside another, in a sentence with an entity that is left out"
 _ENTITY = re.compile(r"(?:^|\|)Entity=([^|]*)")
 _BRACKET = re.compile(r"(\()?([^()]+)(\))?")
 _OF_PARTS = re.compile(r"\[\d+/\d+\]$")
@@ -95,23 +94,10 @@ def read_docs(
         if sentence.is_blanked:
             counts[BLANKED] += 1
             continue
-        doc = sentence_doc(vocab, sentence)
         if misfits is not None:
-            kept = {(span.start, span.end, span.label_) for span in marked_spans(doc)}
-            for entity in sentence.entities or ():
-                if entity in kept:
-                    misfits.count(entity[2], KEPT)
-                else:
-                    _leave_out(misfits, str(path), sentence, INSIDE, *entity)
-        yield doc
-
-
-def _leave_out(
-    misfits: Misfits, name: str, sentence: Sentence, kind: str, start: int, end: int, label: str
-) -> None:
-    text = " ".join(sentence.words[start:end])
-    misfits.add(f"{name}:{sentence.line}", kind, f"{text!r} ({label})", "")
-    misfits.count(label, kind)
+            for *_, label in sentence.entities or ():
+                misfits.count(label, KEPT)
+        yield sentence_doc(vocab, sentence)
 
 
 def has_entities(path: Path) -> bool:
@@ -122,13 +108,15 @@ def has_entities(path: Path) -> bool:
 def sentence_doc(vocab: Vocab, sentence: Sentence, **groups: list[tag_schemes.Span]) -> Doc:
     """Make the `Doc` of a sentence, with further `groups` of `doc.spans`.
 
-    Entities are in `doc.spans["sc"]`, and those that are in no other in `doc.ents`. If some were
-    left out, there is no `doc.spans["sc"]`, and their words are missing annotation in `doc.ents`.
-    The document is in `doc.user_data["document"]`.
+    Entities are in `doc.spans["sc"]`, and those that are in no other in `doc.ents`. The words of
+    entities that were left out are in `doc.spans["missing_spans"]`, and missing annotation in
+    `doc.ents`. The document is in `doc.user_data["document"]`.
     """
     entities = sentence.entities
-    if entities is not None and not sentence.unclear:
+    if entities is not None:
         groups = {NESTED: entities, **groups}
+        if sentence.unclear:
+            groups[MISSING] = [(i, i + 1, "MISSING") for i in sorted(sentence.unclear)]
     doc = make_doc(vocab, sentence.words, sentence.tags, None, sentence.spaces, **groups)
     if entities is not None:
         outer = filter_spans([Span(doc, *entity) for entity in entities])
@@ -267,7 +255,9 @@ class _Reader:
         if self.misfits is None:
             self.repairs[f"mark(s) left out: {kind}"] += 1
         else:
-            _leave_out(self.misfits, self.name, sentence, kind, start, len(sentence.words), label)
+            text = " ".join(sentence.words[start:])
+            self.misfits.add(f"{self.name}:{sentence.line}", kind, f"{text!r} ({label})", "")
+            self.misfits.count(label, kind)
 
     def forget(self) -> None:
         """Forget the sentence that is being read."""

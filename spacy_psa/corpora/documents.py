@@ -12,6 +12,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from spacy_psa.corpora.docbin import read_docbins
+from spacy_psa.corpora.marked_text import INCORRECT, MISSING
 from spacy_psa.corpora.readers import Augmenter, Reader, augmented
 from spacy_psa.errors import InputError, check_sizes, naming
 from spacy_psa.sentences import (
@@ -33,7 +34,8 @@ def join_documents(docs: Iterable[Doc], max_tokens: int = 0) -> Iterator[Doc]:
     begins, and the entries that name the document. A doc that names no document stays as it is.
 
     A doc with other layers than the one before, such as other span groups or heads, begins a new
-    Doc: if it were joined, a doc without chunks would mean that there are none.
+    Doc: if it were joined, a doc without chunks would mean that there are none. A doc without the
+    groups of missing and incorrect spans has none of them.
 
     A new Doc of the document also begins where the next sentence would make it longer than
     `max_tokens`; 0 means no limit.
@@ -51,7 +53,10 @@ def join_documents(docs: Iterable[Doc], max_tokens: int = 0) -> Iterator[Doc]:
 
 def _belongs(before: Doc, after: Doc) -> bool:
     """Tell whether a doc can be joined to the one before."""
-    layers = [({*doc.spans}, len(doc) > 0 and doc.has_annotation("DEP")) for doc in (before, after)]
+    layers = [
+        ({*doc.spans} - {MISSING, INCORRECT}, len(doc) > 0 and doc.has_annotation("DEP"))
+        for doc in (before, after)
+    ]
     return same_document(before, after) and layers[0] == layers[1]
 
 

@@ -13,7 +13,7 @@ from spacy_psa.corpora.atomic import write_text
 from spacy_psa.corpora.corpus_check import LAYERS
 from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.corpora.layouts import LAYOUTS
-from spacy_psa.corpora.marked_text import INCORRECT, MISSING
+from spacy_psa.corpora.marked_text import INCORRECT
 from spacy_psa.corpora.own_corpus import CHECK, was_cut
 from spacy_psa.corpora.readers import blank
 from spacy_psa.errors import InputError
@@ -240,9 +240,8 @@ def _use_vectors(config: dict[str, Any], vectors: str, recipe: Recipe) -> None:
 def _use_partial(component: dict[str, Any], nlp: Language, train: Path) -> None:
     """Let a component learn from the groups that `init corpus` writes next to its spans."""
     groups = {key for doc in read_docbin(train, nlp.vocab) for key in doc.spans}
-    known = {INCORRECT} if component["factory"] == "crf_ner" else {INCORRECT, MISSING}
-    for key in groups & known:
-        component[f"{key}_key"] = key
+    if INCORRECT in groups:
+        component["incorrect_spans_key"] = INCORRECT
 
 
 def _set_width(section: dict[str, Any], width: int) -> int:

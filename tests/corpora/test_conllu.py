@@ -3,10 +3,15 @@
 from collections import Counter
 
 import pytest
+import spacy
+from spacy.tokens import Doc
+from spacy.training import Example
 
 from spacy_psa.corpora.conllu import ACROSS, BLANKED, EMPTY, UNWRITTEN, read_docs
 from spacy_psa.corpora.marked_text import BROKEN, Misfits
 from spacy_psa.errors import InputError
+from spacy_psa.pipeline.nested.gold import read_gold
+from spacy_psa.pipeline.nested.places import places
 from tests.helpers.corpora import conllu
 
 FILE = "in.conllu"
@@ -81,8 +86,8 @@ def test_entities_of_empty_nodes_have_the_words_next_to_them_or_are_counted(writ
 @pytest.mark.parametrize(
     ("misc", "kind"),
     [
-        (("Entity=(1[1/2]-person)", "_", "Entity=(1[2/2]-person)"), BROKEN),
-        (("Entity=(2-place)", "_", "Entity=(1-person"), ACROSS),
+        (("Entity=(3-event(1[1/2]-person)", "Entity=(4-time)", "Entity=(1[2/2]-person)3)"), BROKEN),
+        (("Entity=(3-event", "Entity=(4-time)", "Entity=3)(1-person"), ACROSS),
     ],
 )
 def test_what_is_no_span_of_a_sentence_is_missing_and_counted(write, vocab, misc, kind):
@@ -94,8 +99,29 @@ def test_what_is_no_span_of_a_sentence_is_missing_and_counted(write, vocab, misc
     misfits, path = Misfits(), write(text)
     list(read_docs(path, vocab, misfits=misfits))
     assert misfits.labels["person"] == {kind: 1} and misfits.lines[0].startswith(f"{path}:2: ")
-    assert "sc" not in first.spans and first[2].ent_iob_ == "" and first[1].ent_iob_ == "O"
-    assert ("sc" in second.spans) == (kind == BROKEN) == (second[0].ent_iob_ == "O")
+    assert spans(first) == [("New to York", "event"), ("to", "time")]
+    missing = [span.text for span in first.spans["missing_spans"]]
+    assert missing == (["New", "York"] if kind == BROKEN else ["York"])
+    assert not second.spans["sc"] and second[0].ent_iob_ == ("O" if kind == BROKEN else "")
+    assert [span.text for span in second.spans.get("missing_spans", ())] == (
+        [] if kind == BROKEN else ["Ada"]
+    )
+
+
+def test_the_rest_of_a_sentence_with_a_discontinuous_entity_is_learned_from(write, vocab):
+    """Spans that touch its words are summed out, and no others."""
+    misc = ("Entity=(1-place)", "Entity=(2[1/2]-disease)", "_", "Entity=(2[2/2]-disease)")
+    (doc,) = read_docs(write(conllu(*zip("abcd", "XXXX", misc))), vocab)
+    pipe = spacy.blank("en").add_pipe("crf_spans", config={"missing_spans_key": "missing_spans"})
+    for label in ("disease", "place"):
+        pipe.add_label(label)
+    example = Example(Doc(pipe.vocab, words=[*"abcd"]), doc)
+    gold = read_gold(pipe, [example])
+    assert gold.trees == [[(0, 1, 2)]]
+    starts, ends = places(4, None)
+    (mask,) = gold.masks
+    known = {(s, e) for s, e, own in zip(starts, ends, mask) if not own.any()}
+    assert known == {(0, 1), (2, 3)} and mask.any(1).tolist() == mask.all(1).tolist()
 
 
 def test_sentences_of_underscores_are_left_out_and_counted(write, vocab):

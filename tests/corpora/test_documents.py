@@ -59,6 +59,15 @@ def test_sentences_that_follow_each_other_in_a_document_become_one_doc():
     assert [token.tag_ for token in docs[0]] == ["X"] * 6
 
 
+def test_a_sentence_that_is_annotated_in_part_stays_in_its_document():
+    docs = sentences()[:2]
+    docs[1].spans["missing_spans"] = [docs[1][1:2]]
+    docs[1].spans["incorrect_spans"] = [Span(docs[1], 0, 1, "PER")]
+    (doc,) = join_documents(docs)
+    groups = [doc.spans[key] for key in ("missing_spans", "incorrect_spans")]
+    assert [[span.start for span in group] for group in groups] == [[4], [3]]
+
+
 def test_parts_of_a_document_stay_apart():
     docs = sentences()[:2]
     for part, doc in enumerate(docs):
