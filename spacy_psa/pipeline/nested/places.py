@@ -115,13 +115,15 @@ def translate(
     labels: Sequence[str],
     longest: int | None,
     only: Collection[tuple[int, int]] | None = None,
+    layered: bool = False,
 ) -> list[Known]:
     """Translate the evidence on a doc, for each sentence.
 
     Spans that begin or end with white space are not possible, unless they are required.
 
     Args:
-        kept: spans of the doc that no predicted span may cross.
+        kept: spans of the doc that no predicted span may cross; with `layered`, no predicted span
+            of their label may overlap them.
         only: the first token, and the token after the last one, of the spans of the doc that are
             possible without being required; None for all.
     """
@@ -139,7 +141,7 @@ def translate(
             if (first + s, first + e, label) in evidence.required
         ]
         forbidden = [(s, e, holding(label, labels)) for s, e, label in own.forbidden]
-        near = [(s - first, e - first) for s, e, _ in kept if s < last and first < e]
+        near = [(s - first, e - first, label) for s, e, label in kept if s < last and first < e]
         if not near and only is None and not own.allowed and not space[first:last].any():
             known.append(Known(required, forbidden))
             continue
@@ -150,9 +152,16 @@ def translate(
             legal &= [span in only for span in zip(start + first, end + first)]
         for s, e, _ in required:
             legal |= (start == s) & (end == e)
-        for s, e in near:
-            legal &= ~((start < s) & (s < end) & (end < e) | (s < start) & (start < e) & (e < end))
         allowed = legal[:, None]
+        for s, e, label in near:
+            if layered:
+                over = (start < e) & (s < end) & ~((start == s) & (end == e))
+                same = [label in parts_of(each) for each in labels]
+                allowed = allowed & ~(over[:, None] & numpy.array(same))
+            else:
+                before = (start < s) & (s < end) & (end < e)
+                after = (s < start) & (start < e) & (e < end)
+                allowed = allowed & ~(before | after)[:, None]
         for token, may in own.allowed.items():
             right = [all(part in may for part in parts_of(label)) for label in labels]
             over = (start <= token) & (token < end)

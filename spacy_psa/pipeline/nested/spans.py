@@ -81,8 +81,10 @@ class NestedSpanLabeler(StructuredPipe):
 
     Spans that are on a doc before the component runs are evidence: the component keeps them and
     predicts the best analysis that agrees with them. It also keeps spans that its model cannot
-    have, as it does not know their labels or they are too long; predicted spans do not cross them.
-    Its own earlier predictions are not evidence. A predicted span begins and ends with a word.
+    have, as it does not know their labels, they are too long or a sentence ends inside of them.
+    Predicted spans do not cross these; with `layers = "label"`, those of their label do not overlap
+    them. Its own earlier predictions are not evidence. A predicted span begins and ends with a
+    word.
 
     In training, a reference doc without the key `spans_key` has no annotation to learn from.
 
@@ -412,12 +414,12 @@ class NestedSpanLabeler(StructuredPipe):
     def _translated(self, doc: Doc, evidence: Evidence, bounds: Bounds) -> list[Known]:
         check_lengths(self.name, doc, bounds)
         kept = [(span.start, span.end, span.label_) for span in self._held(doc)]
-        kept = [] if self._layers == "label" else kept
         only = None
         if (self.constituents_key or "") in doc.spans:
             trees = spans_now(doc, self.constituents_key or "")
             only = {(node.start, node.end) for node in trees}
-        return translate(doc, evidence, kept, bounds, self.labels, self._longest, only)
+        layered = self._layers == "label"
+        return translate(doc, evidence, kept, bounds, self.labels, self._longest, only, layered)
 
     # Training
 

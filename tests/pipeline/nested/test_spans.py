@@ -240,6 +240,28 @@ def test_spans_of_different_labels_may_cross_in_layers(decode):
         analyses.given(require=[(0, 1, "B"), (0, 2, "B")])
 
 
+@pytest.mark.parametrize(
+    ("held", "longest", "left"),
+    [
+        ((1, 4, "A"), None, [(0, 1, "A")]),  # a sentence ends inside of it
+        ((1, 3, "A"), 1, [(0, 1, "A"), (3, 4, "A")]),  # it is too long
+        ((1, 3, ""), 1, [(i, i + 1, "A") for i in range(4)]),
+    ],
+)
+def test_predictions_in_a_layer_do_not_overlap_kept_spans_of_their_label(held, longest, left):
+    nlp = make(model={**task_model("spans"), "longest": longest}, layers="label")
+    gold = [(i, i + 1, label) for i in range(4) for label in "AB"]
+    train(nlp, [example(nlp, "a b c d", gold)])
+    for decode in ("mbr", "viterbi", "threshold"):
+        nlp.get_pipe("crf_spans").decode = decode
+        doc = nlp.make_doc("a b c d")
+        for token in doc:
+            token.is_sent_start = token.i in (0, 3)
+        doc.spans["sc"] = [Span(doc, *held)]
+        expected = [*left, held, *(node for node in gold if node[2] == "B")]
+        assert sorted(nodes(nlp(doc))) == sorted(expected)
+
+
 def test_overlap_within_a_label_is_refused_in_layers():
     nlp = make(layers="label")
     eg = example(nlp, "a b c", [(0, 2, "A"), (1, 3, "A"), (1, 3, "B")])
