@@ -11,26 +11,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from spacy_psa import kernels
 from spacy_psa.ragged import positions
 from spacy_psa.structs.distribution import recording
 from spacy_psa.structs.nested_spans import NestedSpans
 from spacy_psa.structs.semiring import Entropy, KMax, Log, Max, Sample, Semiring
 from spacy_psa.structs.span_cells import Constituent, Tree
 from spacy_psa.structs.tree_evidence import Span, evidence_on
+from spacy_psa.structs.tree_kernels import to_numpy
 
 
 class LabelLayers(NestedSpans):
     """A distribution over the sets of spans of B sentences, in which one label does not overlap.
 
     Arguments, values and answers are those of `NestedSpans`. A value is ordered by start, then by
-    descending end, then by label. Everything is a recursion over tokens in a semiring, with one
-    step for each token of the longest sentence, for all labels together.
+    descending end, then by label. The compiled `kernels.label_layers` finds the best sets, the log
+    partition and the marginals if it can. Everything else, and gradients of marginals, is a
+    recursion over tokens in a semiring, with one step for each token of the longest sentence, for
+    all labels together.
 
     Examples:
         >>> layers = LabelLayers(torch.zeros(3, 2), torch.tensor([2]))  # (0, 1), (0, 2), (1, 2)
@@ -86,15 +90,44 @@ class LabelLayers(NestedSpans):
             joint = fit(semiring.sum(semiring.times(joint, last[..., label])[..., None], -1))
         return joint
 
+    @property
+    def _compiled(self) -> bool:
+        return kernels.available()
+
     @cached_property
     def _log_z(self) -> Tensor:
         with recording():
-            return self._total(Log(), self.labelled)[0]
+            if not self._compiled:
+                return self._total(Log(), self.labelled)[0]
+            if self.labelled.requires_grad:
+                return cast(Tensor, _LogPartition.apply(self.labelled, self))
+        return self._forward_backward[0]
+
+    @cached_property
+    def _forward_backward(self) -> tuple[Tensor, Tensor]:
+        """The log partitions (B,) and the marginals (S, L), in float64 and without gradients."""
+        from spacy_psa.kernels.label_layers import forward_backward
+
+        log_z, marginals = forward_backward(*self._arrays)
+        device = self.labelled.device
+        return torch.from_numpy(log_z).to(device), torch.from_numpy(marginals).to(device)
+
+    @property
+    def _arrays(self) -> tuple[Any, ...]:
+        """The arguments of the kernels."""
+        arrays = to_numpy(self.labelled), to_numpy(self._null), self.lengths.numpy()
+        return *arrays, self._cells.width
 
     @cached_property
     def marginals(self) -> Tensor:
         """The probability of each span and label, (S, L), in the layout of `labelled`."""
         keep = self.labelled.requires_grad
+        if self._compiled and not keep:
+            return self._forward_backward[1].to(self.dtype)
+        return self._expected(keep)
+
+    def _expected(self, keep: bool) -> Tensor:
+        """Compute the marginals as a gradient; with `keep`, it can be differentiated again."""
         with recording():
             labelled = self.labelled if keep else self.labelled.detach().clone().requires_grad_()
             total = self._total(Log(), labelled).sum()
@@ -109,8 +142,13 @@ class LabelLayers(NestedSpans):
 
     @cached_property
     def _best(self) -> tuple[Tensor, list[Tree]]:
-        scores, sets = self._trace(Max(), 1)
-        return scores[0], sets
+        if not self._compiled:
+            scores, sets = self._trace(Max(), 1)
+            return scores[0], sets
+        from spacy_psa.kernels.label_layers import viterbi
+
+        best, *chosen = map(torch.from_numpy, viterbi(*self._arrays))
+        return best.to(self.labelled.device), self._sets(*chosen)
 
     def _kbest(self, k: int) -> tuple[Tensor, list[list[Tree]]]:
         # Time and memory grow with k squared, so ask for no more sets than there are.
@@ -127,20 +165,21 @@ class LabelLayers(NestedSpans):
 
     def _trace(self, semiring: Semiring, k: int) -> tuple[Tensor, list[Tree]]:
         """Return scores (k, B) float64 and the k · B sets that a semiring keeps."""
-        cells, sets = self._cells, []
+        sets: list[Tree] = []
         with recording():
             labelled = self.labelled.detach().clone().requires_grad_()
             scores = self._total(semiring, labelled, k)
             for score in scores:
                 (chosen,) = torch.autograd.grad(score.sum(), labelled, retain_graph=True)
                 possible = (score > -torch.inf).cpu()[self.sentence]
-                own: list[Tree] = [[] for _ in self.lengths]
-                for row, label in (chosen.cpu() * possible[:, None]).nonzero().tolist():
-                    cell = int(cells.band[row])
-                    node = int(cells.start[cell]), int(cells.end[cell]), label + 1
-                    own[int(cells.sentence[cell])].append(node)
-                sets += [sorted(each, key=_order) for each in own]
+                spans = (chosen.cpu() * possible[:, None]).nonzero().unbind(1)
+                sets += self._sets(*spans)
         return scores.detach(), sets
+
+    def _sets(self, rows: Tensor, labels: Tensor) -> list[Tree]:
+        """Build the set of each sentence from rows and labels, from 0, in order of label."""
+        cells = self._cells.band[rows]
+        return self._cells.trees(self._cells.sentence[cells], cells, labels + 1, len(self.lengths))
 
     def _score(self, values: Sequence[Iterable[Constituent]]) -> Tensor:
         labels = self.labelled.shape[1]
@@ -202,5 +241,23 @@ class LabelLayers(NestedSpans):
         return type(self).__new__(type(self))._fill(labelled, outside.to(self._null.device), cells)
 
 
-def _order(span: Constituent) -> tuple[int, int, int]:
-    return span[0], -span[1], span[2]
+class _LogPartition(torch.autograd.Function):
+    """Computes log Z (B,) by the kernel; the gradient is the marginals."""
+
+    @staticmethod
+    def forward(ctx: Any, labelled: Tensor, dist: LabelLayers) -> Tensor:
+        log_z, marginals = dist._forward_backward
+        ctx.save_for_backward(labelled, marginals)
+        ctx.rest = dist._null, dist._cells
+        return log_z
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        labelled, marginals = ctx.saved_tensors
+        null, cells = ctx.rest
+        if torch.is_grad_enabled():  # create_graph: it will be differentiated again
+            marginals = (
+                LabelLayers.__new__(LabelLayers)._fill(labelled, null, cells)._expected(True)
+            )
+        owner = cells.sentence[cells.band].to(gradient.device)
+        return (gradient[owner, None] * marginals).to(labelled.dtype), None

@@ -215,7 +215,7 @@ class NestedSpans(StructuredDistribution[Tree]):
     @property
     def max(self) -> Tensor:
         """The score of the best set, (B,); -inf if no set is possible."""
-        return self._score(self.argmax).to(self.dtype)
+        return self._score(self._best[1]).to(self.dtype)
 
     @cached_property
     def _best(self) -> tuple[Tensor, list[Tree]]:

@@ -156,5 +156,6 @@ def test_an_impossible_sentence_does_not_touch_the_others(path):
     assert dist.log_partition[0] == -INF
     assert dist.log_partition[1] == pytest.approx(alone.log_partition[0])
     assert not dist.marginals[:3].any()
+    assert dist.max.tolist() == [-INF, alone.max.item()]
     with pytest.raises(ValueError, match=r"no set of nested spans .* \[0\]"):
         dist.argmax  # noqa: B018
