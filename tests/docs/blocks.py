@@ -5,11 +5,12 @@ A page can hold these comments, which readers do not see:
     <!-- test: given KIND:PATH ... -->            put stand-ins there before the page begins
     <!-- test: slow [makes KIND:PATH ...] -->     run the next block only with the marker "slow";
                                                   else check it and put stand-ins in its place
-    <!-- test: short [makes KIND:PATH ...] -->    run the next block but for commands that train or
-                                                  use the network, and put stand-ins in their place
-    <!-- test: check [makes KIND:PATH ...] -->    never run the next block, only check it: trains,
-                                                  or needs the network, a GPU, several machines, a
-                                                  licensed corpus or hundreds of documents
+    <!-- test: run [makes KIND:PATH ...] -->      run the next block, as without a comment, and put
+                                                  stand-ins in the place of its results
+    <!-- test: check -->                          only check the next block, which is Python: needs
+                                                  a GPU, or a model that the page does not have
+
+Of blocks for the shell, `shell.NOT_RUN` lists the commands that are only checked.
 """
 
 import re
@@ -21,7 +22,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 COMMENT = re.compile(r"^\s*<!-- test: (.+) -->$")
 FENCE = re.compile(r"^(\s*)```(\w*)(.*)$")
 TITLE = re.compile(r'title="([^"]+)"')
-MODES = ("run", "slow", "short", "check")
+MODES = ("run", "slow", "check")
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,8 @@ class Block:
         language: as the fence says.
         text: the code.
         title: the file that it is, if the page says so.
-        mode: "run", "slow", "short" or "check".
-        makes: what takes the place of its results if it is not run.
+        mode: "run", "slow" or "check".
+        makes: what takes the place of its results, unless all of it was run.
     """
 
     place: str

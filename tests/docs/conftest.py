@@ -17,6 +17,7 @@ from spacy.vectors import Vectors
 
 from spacy_psa.corpora.jsonl import read_docs
 from tests.helpers.decided import decide_all, small_store
+from tests.helpers.encoders import write_encoder
 from tests.helpers.paths import SAMPLE
 from tests.helpers.pipelines import TEXTS as MARKED_TEXTS
 
@@ -31,7 +32,13 @@ FILES = {
     "records": "".join(json.dumps({"text": text}) + "\n" for text in TEXTS),
     "patterns": '{"label": "LOC", "pattern": "Reading"}\n',
     "tagged": "Ada NNP\nleft VBD\n\n",
+    "conll": "-DOCSTART- -X- -X- O\n\nAda NNP I-NP I-PER\nleft VBD I-VP O\n\n",
     "trees": TREES,
+    "mrg": f"( {TREES})\n",
+    "spmrl": "( (VROOT (S (NP (NN##case=nom## Haus)) (VVFIN##_## steht)) ($.##_## .)) )\n",
+    "ctb": "<DOC>\n<BODY>\n<S ID=1>\n( (IP (NP (NN 人)) (VP (VV 来))) )\n</S>\n</BODY>\n</DOC>\n",
+    "export": "#FORMAT 3\n#BOS 1 0 0 1\nHund\tNN\tNom\tNK\t500\n#500\tNP\t--\t--\t0\n#EOS 1\n",
+    "psd": "( (IP-MAT (NP-SBJ (PRO hann-hann)) (VBDI kom-koma)) (ID 1270.X,.1))\n",
     "log": "".join(
         json.dumps({"epoch": i, "step": i, "score": 0.5, "scores": {"ents_f": 50.0}, "losses": {}})
         + "\n"
@@ -66,10 +73,19 @@ SMALL = {
 }
 
 
+def labeler(encoder: str = "", **settings: Any) -> dict[str, Any]:
+    """The model of `SMALL`, or with another encoder of 24 units."""
+    encode = {"@architectures": f"spacy-psa.{encoder}.v1", "hidden": 24, **settings}
+    tok2vec = {**SMALL, "encode": encode} if encoder else SMALL
+    return {"@architectures": "spacy-psa.CRF.v1", "potentials": "transition", "tok2vec": tok2vec}
+
+
 COUNTS = {"train": 120, "dev": 60, "test": 60}
 COMPONENTS: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "ner": ("ner", "crf_ner", {}),
-    "threshold": ("ner", "crf_ner", {"decode": "threshold"}),
+    "ner": ("ner", "crf_ner", {"model": labeler()}),
+    "threshold": ("ner", "crf_ner", {"model": labeler(), "decode": "threshold"}),
+    "psa": ("ner", "crf_ner", {"model": labeler("PSABiLSTM")}),
+    "self_attentive": ("ner", "crf_ner", {"model": labeler("SelfAttentiveBiLSTM", heads=2)}),
     "parser": (
         "parser",
         "constituency_parser",
@@ -80,6 +96,7 @@ COMPONENTS: dict[str, tuple[str, str, dict[str, Any]]] = {
         },
     ),
 }
+UNTRAINED = {"psa", "self_attentive"}
 
 
 class StandIns:
@@ -112,6 +129,8 @@ class StandIns:
         elif kind == "glove":
             with ZipFile(path, "w") as archive:
                 archive.writestr("glove.6B.100d.txt", f"london{' 0.1' * 100}\n")
+        elif kind == "encoder":
+            write_encoder(path, "mpnet", hidden_size=768)
         elif kind == "decided":
             with small_store(path, MARKED_TEXTS) as store:
                 decide_all(store)
@@ -120,20 +139,21 @@ class StandIns:
             docs = [doc for doc, _ in zip(sample, range(COUNTS[kind]))]
             path.write_bytes(DocBin(docs=docs).to_bytes())
         else:
-            self._train(path, *COMPONENTS[kind])
+            self._train(path, *COMPONENTS[kind], passes=0 if kind in UNTRAINED else 3)
         return path
 
-    def _train(self, path: Path, name: str, factory: str, settings: dict[str, Any]) -> None:
+    def _train(
+        self, path: Path, name: str, factory: str, settings: dict[str, Any], passes: int
+    ) -> None:
         fix_random_seed(0)
         nlp = spacy.blank("en")
-        model = {"@architectures": "spacy-psa.CRF.v1", "potentials": "transition", "tok2vec": SMALL}
-        nlp.add_pipe(factory, name=name, config={"model": model, **settings})
+        nlp.add_pipe(factory, name=name, config=settings)
         docs = DocBin().from_disk(self._made("train")).get_docs(nlp.vocab)
         examples = [Example(nlp.make_doc(doc.text), doc) for doc in docs]
         examples = [eg for eg in examples if [t.text for t in eg.x] == [t.text for t in eg.y]]
         optimizer = nlp.initialize(lambda: examples)
         optimizer.learn_rate = 0.01
-        for batch in (batch for _ in range(3) for batch in minibatch(examples, 10)):
+        for batch in (batch for _ in range(passes) for batch in minibatch(examples, 10)):
             nlp.update(batch, sgd=optimizer)
         nlp.to_disk(path)
 

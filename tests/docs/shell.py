@@ -21,11 +21,23 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-# Commands that prepare the reader's terminal.
-LONG = re.compile(
-    r"pip |(spacy-psa|python -m spacy(_psa)?) (train|teach-label|distill|push|project) "
-)
-"""Commands that train or use the network, which take more than seconds."""
+NOT_RUN = {
+    "uses the network": r"pip |.*(push|python -m spacy project) |curl ",
+    "needs a GPU": r".*--gpu-id ",
+    "needs Ray or torchrun": r".*(--engine ray|torchrun) ",
+    "trains several models": r".*(\$seed|jackknife|teach-label|distill|--folds|spacy-psa search) ?"
+    r"|spacy-psa (experiment run|ensemble seed|report joined) ?",
+    "needs a licensed corpus": r".* convert ontonotes ",
+    "needs hundreds of documents": r".*(calibrate .*--recall|annotate promising_model) ?",
+    "needs a trained FactoredTransformer.v1": r".* analyze parser ",
+    "needs a corpus of nested spans": r".* train configs/spans/",
+    "is run by test_from_spacy.py": r"python -m spacy train config\.cfg ",
+    "builds this documentation": r"zensical |python -m docs\.generate|python docs/figures/",
+}
+"""Commands that are only checked, by the reason; all others run, and all of a "slow" block."""
+TRAINS = re.compile(r"(spacy-psa|python -m spacy(_psa)?) train ")
+ONE_STEP = " --training.max_steps 1 --training.eval_frequency 1"
+# Commands that prepare the reader's terminal, or that are not ours.
 UNCHECKED = ("python -m venv", ". ", "git clone", "cd ", "curl ", "for ", "done")
 
 
@@ -47,20 +59,27 @@ def check(line: str) -> None:
         raise BadCommand(f"{line}: {error}") from error
 
 
-def run(line: str) -> None:
-    """Run a command line of the documentation in this process; a server ends when it is ready.
+def reason_not_to_run(line: str) -> str | None:
+    """Why a command line is only checked."""
+    return next((why for why, pattern in NOT_RUN.items() if re.match(pattern, line)), None)
+
+
+def run(line: str, steps: str = ONE_STEP) -> None:
+    """Run a command line of the documentation in this process.
+
+    A server ends when it is ready, and a training after its first step.
 
     Raises:
         BadCommand: if it fails.
     """
     check(line)
     with patch("spacy_psa.studio.server.serve.run"):
-        _run(line)
+        _run(line + steps if TRAINS.match(line) else line)
 
 
 def _run(line: str) -> None:
     words = shlex.split(line, comments=True)
-    if line.startswith(UNCHECKED) or words[0] in ("pip", "zensical") or "--help" in words:
+    if line.startswith(UNCHECKED) or "--help" in words:
         return
     if words[0] == "spacy-psa":
         words = ["python", "-m", "spacy_psa", *words[1:]]

@@ -9,7 +9,7 @@ from spacy.tokens.underscore import Underscore
 
 from docs.generate.registry import PACKAGE, groups, names
 from tests.docs.blocks import DOCS, Block, StandIn, logical_lines, read_page
-from tests.docs.shell import LONG, BadCommand, check, run
+from tests.docs.shell import NOT_RUN, BadCommand, check, reason_not_to_run, run
 
 GENERATED = "reference"
 TUTORIAL = [DOCS / "tutorial" / name for name in ("index.md", "corpus.md", "train.md", "use.md")]
@@ -38,7 +38,7 @@ def _play(scenario: list[Path], stand_ins: Any, folder: Path, slow: bool) -> Non
                 _do(block, variables, slow)
             except Exception as error:
                 raise AssertionError(f"{block.place}: {error}\n{block.text}") from error
-            if not _runs(block, slow):
+            if not (slow and block.mode == "slow"):
                 for item in block.makes:
                     stand_ins.put(item.kind, folder / item.path)
 
@@ -62,9 +62,13 @@ def _do(block: Block, variables: dict[str, Any], slow: bool) -> None:
         if block.language == "python":
             compile(block.text, block.place, "exec")
     if block.language == "bash":
-        runs = block.mode == "short" or (_runs(block, slow) and not block.title)
         for line in logical_lines(block.text):
-            (run if runs and not (block.mode == "short" and LONG.match(line)) else check)(line)
+            if block.mode == "slow" and slow:
+                run(line, steps="")
+            elif block.mode == "run" and not reason_not_to_run(line):
+                run(line)
+            else:
+                check(line)
     elif block.title:
         pass
     elif block.language == "python":
@@ -90,6 +94,14 @@ def attributes_as_before() -> Any:
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=_name)
 def test_blocks_run(scenario: list[Path], stand_ins: Any, workplace: Path) -> None:
     _play(scenario, stand_ins, workplace, slow=False)
+
+
+def test_commands_for_the_shell_are_only_checked_for_a_reason_of_the_list() -> None:
+    blocks = [block for path in [*PAGES, README] for block in read_page(path).blocks]
+    shell = [block for block in blocks if block.language == "bash"]
+    assert [block.place for block in shell if block.mode == "check"] == []
+    lines = [line for block in shell for line in logical_lines(block.text)]
+    assert {reason_not_to_run(line) for line in lines} - {None} == {*NOT_RUN}
 
 
 @pytest.mark.slow
