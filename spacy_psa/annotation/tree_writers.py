@@ -1,14 +1,13 @@
 """Constituency trees as files: brackets, JSON lines, drawings or `.spacy`."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from spacy_psa.annotation.drawing import not_too_deep
 from spacy_psa.annotation.rows import docbin_bytes, json_line, json_row
-from spacy_psa.annotation.writers import DocBinWriter, Encode, JsonlWriter, Writer, open_output
+from spacy_psa.annotation.writers import DocBinWriter, Encode, JsonlWriter, Writer, opened
 from spacy_psa.corpora.format_by_name import format_of
 from spacy_psa.errors import InputError
 
@@ -63,41 +62,29 @@ def _check_svgling(path: Path, otherwise: str) -> None:
         )
 
 
-@contextmanager
 def open_tree_writer(
     path: Path, form: TreeFormat, *, key: str, gaps: bool, text_key: str = "text"
-) -> Iterator[Writer]:
+) -> AbstractContextManager[Writer]:
     """Open a writer of trees to `path`; the file appears complete at the end, or not at all.
 
     "-" means stdout. `key` is the span group with the constituents. With `gaps`, a sentence without
     words is "(())" in brackets, so that lines stay aligned.
     """
-    with open_output(path) as stream:
-        writer: Writer
-        if form == "svg":
-            writer = SvgWriter(stream, partial(svg_trees, key=key))
-        elif form == "spacy":
-            writer = DocBinWriter(stream, _docbin_with_trees)
-        elif form == "jsonl":
-            writer = JsonlWriter(stream, partial(_json_with_trees, key=key, text_key=text_key))
-        else:
-            indented = form == "indented"
-            writer = LineWriter(stream, partial(brackets, key=key, indented=indented, gaps=gaps))
-        yield writer
-        writer.finish()
+    if form == "svg":
+        return opened(path, SvgWriter, partial(svg_trees, key=key))
+    if form == "spacy":
+        return opened(path, DocBinWriter, _docbin_with_trees)
+    if form == "jsonl":
+        return opened(path, JsonlWriter, partial(_json_with_trees, key=key, text_key=text_key))
+    encode = partial(brackets, key=key, indented=form == "indented", gaps=gaps)
+    return opened(path, LineWriter, encode)
 
 
-@contextmanager
-def open_pictures(path: Path, key: str) -> Iterator[Writer]:
+def open_pictures(path: Path, key: str) -> AbstractContextManager[Writer]:
     """Open a writer of drawings to an .svg or .txt file, as `open_tree_writer` does."""
-    with open_output(path) as stream:
-        writer: Writer
-        if path.suffix.lower() == ".svg":
-            writer = SvgWriter(stream, partial(svg_trees, key=key))
-        else:
-            writer = LineWriter(stream, partial(text_trees, key=key))
-        yield writer
-        writer.finish()
+    if path.suffix.lower() == ".svg":
+        return opened(path, SvgWriter, partial(svg_trees, key=key))
+    return opened(path, LineWriter, partial(text_trees, key=key))
 
 
 class LineWriter(Writer):

@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
@@ -105,7 +105,6 @@ def resolve_format(path: Path, wanted: OutputFormat) -> OutputFormat:
     return form
 
 
-@contextmanager
 def open_writer(
     path: Path,
     form: OutputFormat,
@@ -114,26 +113,33 @@ def open_writer(
     text_key: str = "text",
     keys: SpanKeys = USUAL_KEYS,
     encode: Encode | None = None,
-) -> Iterator[Writer]:
+) -> AbstractContextManager[Writer]:
     """Open a writer to `path`; the file appears complete at the end, or not at all.
 
     "-" means stdout. `keys` are the span groups that CoNLL columns, HTML and Label Studio show.
     JSON lines have the tokens if `tokens` is set, and the encoder `encode` in place of the usual
     one.
     """
+    if form == "jsonl":
+        usual = partial(json_bytes, tokens=tokens, text_key=text_key)
+        return opened(path, JsonlWriter, encode or usual)
+    if form == "spacy":
+        return opened(path, DocBinWriter, docbin_bytes)
+    if form == "conll":
+        return opened(path, ConllWriter, partial(conll_columns, scheme=scheme, keys=keys))
+    if form == "label-studio":
+        return opened(path, TaskWriter, partial(task_bytes, text_key=text_key, keys=keys))
+    view = partial(entity_view, trees=keys.trees, nested=keys.nested)
+    return opened(path, HtmlWriter, view)
+
+
+@contextmanager
+def opened(
+    path: Path, make: Callable[[BinaryIO, Encode], Writer], encode: Encode
+) -> Iterator[Writer]:
+    """Open a writer that `make` makes for a stream and an encoder, and finish it at the end."""
     with open_output(path) as stream:
-        writer: Writer
-        if form == "jsonl":
-            usual = partial(json_bytes, tokens=tokens, text_key=text_key)
-            writer = JsonlWriter(stream, encode or usual)
-        elif form == "spacy":
-            writer = DocBinWriter(stream, docbin_bytes)
-        elif form == "conll":
-            writer = ConllWriter(stream, partial(conll_columns, scheme=scheme, keys=keys))
-        elif form == "label-studio":
-            writer = TaskWriter(stream, partial(task_bytes, text_key=text_key, keys=keys))
-        else:
-            writer = HtmlWriter(stream, partial(entity_view, trees=keys.trees, nested=keys.nested))
+        writer = make(stream, encode)
         yield writer
         writer.finish()
 
@@ -347,12 +353,9 @@ class HtmlWriter(Writer):
         self.stream.write(markup.encode("utf8", "xmlcharrefreplace"))
 
 
-@contextmanager
 def open_confidence_page(
     path: Path, pipe: "SpanLabeler | NestedSpanLabeler"
-) -> Iterator[HtmlWriter]:
+) -> AbstractContextManager[Writer]:
     """Open a page of the spans of a component with their probabilities, as `open_writer` does."""
-    with open_output(path) as stream:
-        page = HtmlWriter(stream, ConfidenceView(pipe), f"Confidence of {pipe.name}")
-        yield page
-        page.finish()
+    page = partial(HtmlWriter, title=f"Confidence of {pipe.name}")
+    return opened(path, page, ConfidenceView(pipe))

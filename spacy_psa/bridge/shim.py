@@ -56,16 +56,6 @@ class TorchShim(Shim):
     Attributes:
         cfg: the keyword arguments for `make`.
         int8: whether weights are rounded to 8 bits; such a model can only annotate.
-
-    Examples:
-        >>> shim = TorchShim(nn.Linear, {"out_features": 2})
-        >>> shim.build(in_features=3)
-        >>> loaded = TorchShim(nn.Linear, {}).from_bytes(shim.to_bytes())
-        >>> loaded.module
-        Linear(in_features=3, out_features=2, bias=True)
-        >>> output, backprop = loaded((torch.zeros(4, 3),), is_train=True)
-        >>> output.shape
-        torch.Size([4, 2])
     """
 
     def __init__(

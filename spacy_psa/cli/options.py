@@ -9,6 +9,10 @@ from spacy_psa.annotation.input import InputFormat
 
 Engine = Literal["local", "ray"]
 """The place of the processes."""
+TrainingEngine = Annotated[
+    Engine, typer.Option(help="local, or ray for tasks on this machine or a cluster.")
+]
+Jobs = Annotated[int, typer.Option(help="Number of trainings at a time; -1 for one per core.")]
 Model = Annotated[
     str, typer.Argument(metavar="MODEL", help="Folder or installed package of a pipeline.")
 ]

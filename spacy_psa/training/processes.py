@@ -25,11 +25,6 @@ class Processes:
     Args:
         rank: the number of this process; the first one, 0, writes all files.
         count: the number of processes.
-
-    Examples:
-        >>> only = Processes()
-        >>> only.share("loss"), only.gather(1.5)
-        ('loss', [1.5])
     """
 
     def __init__(self, rank: int = 0, count: int = 1):

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from spacy_psa.cli.options import Address, Gpu
+from spacy_psa.cli.options import Address, Gpu, Jobs, TrainingEngine
 from spacy_psa.errors import InputError
-from spacy_psa.laboratory.cli.options import Jobs, TrainingEngine
 
 if TYPE_CHECKING:
     from spacy_psa.laboratory.experiments.record import Record

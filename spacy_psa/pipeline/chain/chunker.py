@@ -38,18 +38,6 @@ def score_chunks(
     Returns:
         The scores `chunks_p`, `chunks_r` and `chunks_f`, from 0 to 1, and `chunks_per_type`, the
         same for each label. They are None if no reference has chunks.
-
-    Examples:
-        >>> import spacy
-        >>> from spacy.tokens import Span
-        >>> from spacy.training import Example
-        >>> nlp = spacy.blank("en")
-        >>> predicted, reference = nlp("The rain stopped"), nlp("The rain stopped")
-        >>> predicted.spans["chunks"] = [Span(predicted, 0, 2, "NP")]
-        >>> reference.spans["chunks"] = [Span(reference, 0, 2, "NP"), Span(reference, 2, 3, "VP")]
-        >>> scores = score_chunks([Example(predicted, reference)], spans_key="chunks")
-        >>> scores["chunks_p"], scores["chunks_r"]
-        (1.0, 0.5)
     """
     key = component_key if spans_key is None else spans_key
     return Scorer.score_spans(
