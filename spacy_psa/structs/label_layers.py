@@ -22,7 +22,7 @@ from spacy_psa.ragged import positions
 from spacy_psa.structs.distribution import recording
 from spacy_psa.structs.nested_spans import NestedSpans
 from spacy_psa.structs.semiring import Entropy, KMax, Log, Max, Sample, Semiring
-from spacy_psa.structs.span_cells import Constituent, Tree
+from spacy_psa.structs.span_cells import Constituent, NearCells, Tree
 from spacy_psa.structs.tree_evidence import Span, evidence_on
 from spacy_psa.structs.tree_kernels import to_numpy
 
@@ -43,11 +43,16 @@ class LabelLayers(NestedSpans):
     """
 
     structure = "set of spans"
+    _list = NearCells
 
     def __init__(self, labelled: Tensor, lengths: Tensor, longest: int | None = None) -> None:
         super().__init__(labelled, lengths, longest)
         # (N, L) float64: 0, or -inf where a token must be in a span of the label.
         self._null = labelled.new_zeros(int(lengths.sum()), labelled.shape[1], dtype=torch.float64)
+
+    def row(self, sentence: int, start: int, end: int) -> int:
+        """Return the row of a span in `labelled`, as `NestedSpans.row` does."""
+        return self._cells.at(sentence, start, end)
 
     def _null_of(self, sentence: int) -> Tensor:
         return self._null.split(self.lengths.tolist())[sentence]
@@ -65,9 +70,8 @@ class LabelLayers(NestedSpans):
             )
 
         cells, device = self._cells, labelled.device
-        band = cells.band
-        sentence, start = cells.sentence[band].to(device), cells.start[band].to(device)
-        more = (cells.end - cells.start)[band].to(device) - 1
+        sentence, start = cells.sentence.to(device), cells.start.to(device)
+        more = (cells.end - cells.start).to(device) - 1
         batch, n, labels = len(self.lengths), int(self.lengths.max()), labelled.shape[1]
         dense = labelled.new_full((batch, n, cells.width, labels), -torch.inf, dtype=torch.float64)
         dense = dense.index_put((sentence, start, more), labelled.double())
@@ -178,8 +182,8 @@ class LabelLayers(NestedSpans):
 
     def _sets(self, rows: Tensor, labels: Tensor) -> list[Tree]:
         """Build the set of each sentence from rows and labels, from 0, in order of label."""
-        cells = self._cells.band[rows]
-        return self._cells.trees(self._cells.sentence[cells], cells, labels + 1, len(self.lengths))
+        owner = self._cells.sentence[rows]
+        return self._cells.trees(owner, rows, labels + 1, len(self.lengths))
 
     def _score(self, values: Sequence[Iterable[Constituent]]) -> Tensor:
         labels = self.labelled.shape[1]
@@ -229,9 +233,9 @@ class LabelLayers(NestedSpans):
             label = int(chosen.nonzero()) - 1
             own = cells.of(b)
             over = (cells.start[own] < end) & (start < cells.end[own])
-            rows = cells.rows[own][over]
-            row = self.row(b, start, end)
-            legal[rows[(rows >= 0) & (rows != row)], label] = False
+            if (row := self.row(b, start, end)) >= 0:
+                over[row - own.start] = False
+            legal[own, label] &= ~over
             outside[int(first[b]) + start : int(first[b]) + end, label] = -torch.inf
         for b, start, end, chosen in evidence_on("forbidden", forbidden, batch, labels + 1):
             row = self.row(b, start, end)
@@ -259,5 +263,5 @@ class _LogPartition(torch.autograd.Function):
             marginals = (
                 LabelLayers.__new__(LabelLayers)._fill(labelled, null, cells)._expected(True)
             )
-        owner = cells.sentence[cells.band].to(gradient.device)
+        owner = cells.sentence.to(gradient.device)
         return (gradient[owner, None] * marginals).to(labelled.dtype), None

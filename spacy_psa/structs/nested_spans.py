@@ -57,10 +57,11 @@ class NestedSpans(StructuredDistribution[Tree]):
     """
 
     structure = "set of nested spans"
+    _list = SpanCells
 
     def __init__(self, labelled: Tensor, lengths: Tensor, longest: int | None = None) -> None:
         size = int(lengths.max()) if len(lengths) else 0
-        cells = SpanCells(lengths, len(lengths), size, longest)
+        cells = self._list(lengths, len(lengths), size, longest)
         if labelled.dim() != 2 or len(labelled) != len(cells.band) or not labelled.shape[1]:
             shape = tuple(labelled.shape)
             raise ValueError(f"labelled must be of shape ({len(cells.band)}, L), not {shape}")
@@ -105,7 +106,7 @@ class NestedSpans(StructuredDistribution[Tree]):
         parts = []
         for b, own in enumerate(self.labelled.split(counts)):
             n = int(self.lengths[b])
-            alone = SpanCells(self.lengths[b : b + 1], 1, n, cells.width)
+            alone = self._list(self.lengths[b : b + 1], 1, n, cells.width)
             parts.append(type(self).__new__(type(self))._fill(own, self._null_of(b), alone))
         return parts
 
@@ -117,7 +118,7 @@ class NestedSpans(StructuredDistribution[Tree]):
         """Join the distributions of sentences, at least one, with the same limit and labels."""
         lengths = torch.cat([part.lengths for part in parts])
         longest = max(part._cells.width for part in parts)
-        cells = SpanCells(lengths, len(lengths), int(lengths.max()), longest)
+        cells = cls._list(lengths, len(lengths), int(lengths.max()), longest)
         labelled = torch.cat([part.labelled for part in parts])
         return cls.__new__(cls)._fill(labelled, torch.cat([part._null for part in parts]), cells)
 

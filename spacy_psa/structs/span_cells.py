@@ -63,13 +63,18 @@ class SpanCells:
         self.longest = longest
         self.width = longest if width is None else min(width, longest)
         sentence_of_row, start_of_row = positions(lengths)
-        row, place = positions(lengths[sentence_of_row] - start_of_row)
+        row, place = positions(self._listed(lengths[sentence_of_row] - start_of_row))
         self.sentence = sentence_of_row[row]
         self.start = start_of_row[row]
         self.end = self.start + place + 1
-        spans = lengths * (lengths + 1) // 2
+        spans = torch.bincount(self.sentence, minlength=batch)
         self._first = (torch.cumsum(spans, 0) - spans).tolist()  # first cell of each sentence
+        self._count = spans.tolist()
         self._length = lengths.tolist()
+
+    def _listed(self, spans: Tensor) -> Tensor:
+        """Count the cells at each start, of which there are so many spans."""
+        return spans
 
     def __len__(self) -> int:
         return len(self.sentence)
@@ -93,8 +98,8 @@ class SpanCells:
 
     def of(self, sentence: int) -> slice:
         """Return the cells of a sentence as a slice."""
-        first, n = self._first[sentence], self._length[sentence]
-        return slice(first, first + n * (n + 1) // 2)
+        first = self._first[sentence]
+        return slice(first, first + self._count[sentence])
 
     def at(self, sentence: int, start: int, end: int) -> int:
         """Return the cell of a span.
@@ -152,6 +157,34 @@ class SpanCells:
         sizes = torch.bincount(number, minlength=count)
         last = torch.cumsum(sizes, 0).tolist()
         return [listed[i:j] for i, j in zip([0, *last], last)]
+
+
+class NearCells(SpanCells):
+    """The cells of at most `width` tokens: n · width instead of n² for a sentence of n tokens.
+
+    Examples:
+        >>> cells = NearCells(torch.tensor([3]), batch=1, longest=3, width=2)
+        >>> list(zip(cells.start.tolist(), cells.end.tolist()))
+        [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3)]
+        >>> cells.at(0, 1, 3), cells.at(0, 0, 3)
+        (3, -1)
+    """
+
+    def _listed(self, spans: Tensor) -> Tensor:
+        return spans.clamp(max=self.width)
+
+    def at(self, sentence: int, start: int, end: int) -> int:
+        """Return the cell of a span; -1 if it is too long.
+
+        Raises:
+            ValueError: if the sentence has no such span. The error names the sentence.
+        """
+        super().at(sentence, start, end)
+        if end - start > self.width:
+            return -1
+        short = max(0, start - 1 - max(0, self._length[sentence] - self.width))
+        before = start * min(self.width, self._length[sentence]) - short * (short + 1) // 2
+        return self._first[sentence] + before + end - start - 1
 
 
 def normal_form(tree: Iterable[Constituent], length: int, labels: int) -> Tree:

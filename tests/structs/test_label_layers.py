@@ -112,6 +112,20 @@ def test_no_sets_have_a_better_expected_f1(seed):
     assert f1(own) == pytest.approx(max(f1(some) for _, some in every))
 
 
+def test_memory_grows_with_the_length_and_not_its_square():
+    sizes = []
+    for tokens in (1000, 4000):
+        counts = [min(30, tokens - start) for start in range(tokens)]
+        dist = LabelLayers(torch.zeros(sum(counts), 2), torch.tensor([tokens]), 30)
+        dist = dist.constrain(required=[[(5, 8, 1)]])
+        assert dist.row(0, tokens - 2, tokens) == sum(counts) - 2 and dist.row(0, 0, 31) == -1
+        assert dist.argmax == [[(5, 8, 1)]] and dist.log_prob([[(0, 31, 2)]]).item() == -INF
+        assert dist.marginals[dist.row(0, 5, 8), 0].item() == pytest.approx(1)
+        held = {**vars(dist), **vars(dist._cells)}.values()
+        sizes.append(sum(each.numel() for each in held if isinstance(each, torch.Tensor)))
+    assert sizes[1] < 4.1 * sizes[0]
+
+
 def test_a_step_of_the_best_sets_grows_with_their_number_and_not_its_square(monkeypatch):
     sizes = []
 

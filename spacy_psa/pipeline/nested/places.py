@@ -88,11 +88,12 @@ def places(tokens: int, longest: int | None) -> Places:
         >>> [ends.tolist() for ends in places(3, 2)]
         [[0, 0, 1, 1, 2], [1, 2, 2, 3, 3]]
     """
-    start, end = numpy.triu_indices(tokens)
-    if longest is not None and tokens > longest:
-        near = end - start < longest
-        start, end = start[near], end[near]
-    return start, end + 1
+    counts = numpy.arange(tokens, 0, -1)
+    if longest is not None:
+        counts = numpy.minimum(counts, longest)
+    start = numpy.repeat(numpy.arange(tokens), counts)
+    first = numpy.cumsum(counts) - counts
+    return start, start + numpy.arange(len(start)) - first[start] + 1
 
 
 def token_count(spans: int, longest: int | None) -> int:
