@@ -7,7 +7,8 @@ what finds the spans:
 - `sentences`: `crf_spans` without the memory, as all that follow
 - `layered`: the same with `layers = "label"`, so that spans of different labels may overlap
 - `ngram`: spaCy's `spancat`, which decides about each span of 1 to 12 tokens
-- `finder`: spaCy's `spancat`, which decides about the spans that spaCy's `span_finder` suggests
+- `finder`: spaCy's `spancat`, which decides about the spans that spaCy's `span_finder` suggests;
+  each has its encoder
 - `frozen`: `sentences` with the vectors of a frozen all-MiniLM-L6-v2, which reads single sentences
 - `frozen_finder`: `finder` with these vectors
 """
@@ -15,7 +16,6 @@ what finds the spans:
 from pathlib import Path
 from typing import Any
 
-from spacy.util import registry
 from thinc.api import Config
 
 BASE = Path("configs/spans/best.cfg")
@@ -47,9 +47,10 @@ def config_of(system: str, corpus: Path, train: Path, vectors: Path, seed: int) 
     if system == "layered":
         config["components"]["spans"].update(layers="label", unfitting="drop")
     elif system not in ("sentences", "frozen"):
-        config["components"] = {"spancat": spancat(encoder, system.removeprefix("frozen_"))}
-        if system != "ngram":
-            share(config, encoder)
+        found = {} if system == "ngram" else {"span_finder": span_finder(encoder)}
+        categorizer = spancat(encoder, system.removeprefix("frozen_"))
+        config["components"] = {**found, "spancat": categorizer}
+        config["training"]["annotating_components"] = list(found)
         config["nlp"]["pipeline"] = list(config["components"])
     return config
 
@@ -80,21 +81,18 @@ def spancat(encoder: dict[str, Any], system: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def share(config: Config, encoder: dict[str, Any]) -> None:
-    """Let a `span_finder` and the `spancat` after it share the encoder."""
-    model = registry.resolve(Config({"encoder": encoder}).interpolate())["encoder"]
-    width = model.get_dim("nO")
-    listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": width, "upstream": "*"}
-    categorizer = config["components"]["spancat"]
-    categorizer["model"]["tok2vec"] = listener
-    finder = {
+def span_finder(encoder: dict[str, Any]) -> dict[str, Any]:
+    """The settings of spaCy's `span_finder`, with an encoder of its own.
+
+    It suggests nothing at first, and without suggestions `spancat` passes no gradient on. If
+    `spancat` were the last to listen to a shared encoder, that would never learn.
+    """
+    model = {
+        "@architectures": "spacy.SpanFinder.v1",
+        "tok2vec": encoder,
+        "scorer": {"@layers": "spacy.LinearLogistic.v1", "nO": 2, "nI": None},
+    }
+    return {
         "factory": "span_finder", "spans_key": KEY, "threshold": 0.5, "max_length": 30,
-        "model": {
-            "@architectures": "spacy.SpanFinder.v1",
-            "tok2vec": listener,
-            "scorer": {"@layers": "spacy.LinearLogistic.v1", "nO": 2, "nI": None},
-        },
+        "model": model,
     }  # fmt: skip
-    encoded = {"factory": "tok2vec", "model": encoder}
-    config["components"] = {"tok2vec": encoded, "span_finder": finder, "spancat": categorizer}
-    config["training"]["annotating_components"] = ["tok2vec", "span_finder"]
