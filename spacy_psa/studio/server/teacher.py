@@ -92,7 +92,7 @@ class Teacher:
                 if "epoch" in last and self.status["state"] == "running":
                     message = (
                         f"Teach: pass {last['epoch']} of at most {last['of']}, score "
-                        f"{last['score']:.4f}, before {last['before']:.4f}"
+                        f"{last['score']:.1%}, before {last['before']:.1%}"
                     )
                     self.status = {"state": "running", "message": message}
             await self._process.wait()
@@ -102,7 +102,7 @@ class Teacher:
 
 
 def _result(last: dict[str, Any]) -> str:
-    scores = f"score {last['score']:.4f} instead of {last['before']:.4f} on {last['dev']} texts"
+    scores = f"score {last['score']:.1%} instead of {last['before']:.1%} on {last['dev']} texts"
     if last["taken"]:
         return f"Taught from {last['texts']} texts. The new model is in use: {scores}."
     return f"Taught from {last['texts']} texts. The model stays as it is: {scores} would be worse."

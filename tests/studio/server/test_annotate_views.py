@@ -86,6 +86,9 @@ def test_a_view_fits_and_axe_finds_nothing(opened, open_page, shoot, violations,
     keys = page.locator("#names kbd").all_inner_texts()
     assert keys == [f"{i + 1}" for i in range(min(labels, 9))]
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    top = page.locator("#result .word").first.bounding_box()["y"]
+    assert page.evaluate("document.querySelector('#list').open") == (width > 1024)
+    assert page.locator("#list").bounding_box()["y"] <= top < 800
     direction = "getComputedStyle(document.querySelector('.words')).direction"
     assert page.evaluate(direction) == ("rtl" if text == 1 else "ltr")
     shoot(page, f"view-{view}-{labels}")

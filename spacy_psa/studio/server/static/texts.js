@@ -56,6 +56,7 @@ export function markShown(number) {
 // `visit(number)` shows a text.
 export function startTexts(annotator, visit) {
   Object.assign(state, { annotator, visit });
+  at("list").open = matchMedia("(width > 64rem)").matches; // else it would lie above the text
   const list = () => {
     at("texts").setAttribute("aria-busy", "true");
     listTexts().catch(fail).finally(() => at("texts").removeAttribute("aria-busy"));
