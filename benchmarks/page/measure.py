@@ -158,6 +158,14 @@ def measure(address: str, actions: Collection[str], repeats: int, chromium: str)
     return {"paint": shown, "rows": rows}
 
 
+def texts_of(data: Path) -> list[str]:
+    """The sentences of a file with words and spaces."""
+    return [
+        "".join(word + " " * space for word, space in zip(row["words"], row["spaces"])).strip()
+        for row in srsly.read_jsonl(data)
+    ]
+
+
 def main() -> None:
     options = script_parser(globals(), "MODEL", "DATA.jsonl")
     options.add_argument("--texts", type=int, default=20_000, help="texts of the work (20000)")
@@ -165,10 +173,7 @@ def main() -> None:
     options.add_argument("--only", choices=ACTIONS, help="one action, for a record of its own")
     given = options.parse_args()
     chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or ""
-    sentences = [
-        "".join(word + " " * space for word, space in zip(row["words"], row["spaces"])).strip()
-        for row in srsly.read_jsonl(given.data)
-    ]
+    sentences = texts_of(given.data)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "work.sqlite"
         fill(path, given.model, sentences, given.texts)
