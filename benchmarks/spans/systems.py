@@ -47,10 +47,10 @@ def config_of(system: str, corpus: Path, train: Path, vectors: Path, seed: int) 
     if system == "layered":
         config["components"]["spans"].update(layers="label", unfitting="drop")
     elif system not in ("sentences", "frozen"):
-        found = {} if system == "ngram" else {"span_finder": span_finder(encoder)}
+        finders = {} if system == "ngram" else {"span_finder": span_finder(encoder)}
         categorizer = spancat(encoder, system.removeprefix("frozen_"))
-        config["components"] = {**found, "spancat": categorizer}
-        config["training"]["annotating_components"] = list(found)
+        config["components"] = {**finders, "spancat": categorizer}
+        config["training"]["annotating_components"] = list(finders)
         config["nlp"]["pipeline"] = list(config["components"])
     return config
 
