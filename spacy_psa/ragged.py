@@ -6,22 +6,10 @@ N = sum(lengths). Padding is neither stored nor computed. Code that needs a rect
 (a recurrence on a GPU, an n × n attention matrix) pads inside and removes the padding again.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
-import numpy
 import torch
 from torch import Tensor
-
-
-def lengths_of(arrays: Sequence[Any]) -> Tensor:
-    """Count the rows of each array: (B,) int64; `torch.tensor` takes longer for a list.
-
-    Examples:
-        >>> lengths_of(["four", "three"])
-        tensor([4, 5])
-    """
-    return torch.from_numpy(numpy.array(list(map(len, arrays)), dtype="int64"))
 
 
 def positions(lengths: Tensor, device: torch.device | None = None) -> tuple[Tensor, Tensor]:

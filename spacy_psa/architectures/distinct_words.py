@@ -95,7 +95,7 @@ class WordCache:
         return vectors, no_gradient
 
     def _check(self, module: nn.Module, attributes: dict[str, Any]) -> None:
-        weights = list(tensors(module))
+        weights = tensors(module)
         if (
             len(weights) != len(self._weights)
             or attributes != self._attributes

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from spacy_psa.bridge.shim import TorchShim
 from spacy_psa.errors import InputError
-from spacy_psa.ragged import lengths_of
 
 FORMER_NAMES = {"width": "input_width"}
 
@@ -74,19 +73,6 @@ def join_rows(xp: Any, arrays: list[Floats2d]) -> Floats2d:
     return xp.ndarray((rows, *first.shape[1:]), dtype=first.dtype, memptr=first.data)
 
 
-def as_tensor(array: Any, device: torch.device) -> Tensor:
-    """Make a tensor of an array; on a CPU in fewer steps than `xp2torch`, for short texts."""
-    if isinstance(array, numpy.ndarray) and device.type == "cpu":
-        return torch.from_numpy(array)
-    return xp2torch(array, device=device)
-
-
-def as_array(tensor: Tensor) -> Any:
-    """Make an array of a tensor, without its gradient, as `as_tensor` does the opposite."""
-    tensor = tensor.detach()
-    return tensor.numpy() if tensor.device.type == "cpu" else torch2xp(tensor)
-
-
 def split_rows(rows: Any, sizes: Iterable[int]) -> list[Any]:
     """Split an array into views with `sizes` rows each, as `join_rows` joined them."""
     ends = list(accumulate(sizes))
@@ -124,7 +110,7 @@ def run_shim(
     def backprop(d_output: Any) -> tuple[Tensor | None, ...]:
         return torch_backprop(xp2torch(d_output, device=output.device))
 
-    return as_array(output), backprop
+    return torch2xp(output.detach()), backprop
 
 
 def _forward(
@@ -141,8 +127,8 @@ def _forward(
     _check_width(model, filled[0])
     rows = filled[0] if len(filled) == 1 and not is_train else join_rows(xp, filled)
     device = shim.device
-    flat = as_tensor(rows, device).requires_grad_(is_train)
-    lengths = lengths_of(filled)
+    flat = xp2torch(rows, requires_grad=is_train, device=device)
+    lengths = torch.tensor(list(map(len, filled)))
     output, torch_backprop = shim((flat, lengths), is_train)
     out_sizes = sizes
     out_lengths = getattr(shim._model, "out_lengths", None)
@@ -159,7 +145,7 @@ def _forward(
         assert d_flat is not None
         return split_rows(torch2xp(d_flat), sizes)
 
-    return split_rows(as_array(output), out_sizes), backprop
+    return split_rows(torch2xp(output.detach()), out_sizes), backprop
 
 
 def _check_width(model: Model, x: Floats2d) -> None:

@@ -4,6 +4,7 @@ import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from io import BytesIO
+from itertools import chain
 from typing import Any
 from zipfile import ZipFile
 from zlib import crc32
@@ -29,14 +30,15 @@ ENTRY = "spacy-psa"
 """The entry of the saved bytes that has all but the weights, as JSON."""
 
 
-def tensors(module: nn.Module) -> Iterator[Tensor]:
-    """Yield the parameters and buffers of a module; torch's iterators also make their names."""
+def tensors(module: nn.Module) -> list[Tensor]:
+    """Return the parameters and buffers of a module; torch's iterators also make their names."""
     modules: list[nn.Module | None] = [module]
+    every: list[Tensor | None] = []
     for each in modules:  # which grows
         if each is not None:
-            yield from filter(torch.is_tensor, each._parameters.values())
-            yield from filter(torch.is_tensor, each._buffers.values())
+            every += (*each._parameters.values(), *each._buffers.values())
             modules += each._modules.values()
+    return list(filter(torch.is_tensor, every))
 
 
 class TorchShim(Shim):
@@ -84,7 +86,8 @@ class TorchShim(Shim):
     @property
     def device(self) -> torch.device:
         """The device of the module's weights; if it has none, the device of new modules."""
-        tensor = next(tensors(self.module), None)
+        module = self.module
+        tensor = next(chain(module.parameters(), module.buffers()), None)
         return get_torch_default_device() if tensor is None else tensor.device
 
     def build(self, **settings: Any) -> None:

@@ -271,7 +271,7 @@ def states(
     cells, out = x.new_empty(2, sizes[0], hidden), x.new_empty(2, index.shape[1], hidden)
     tables = [None if inputs[d].place is None else enter[d](inputs[d].rows) for d in (0, 1)]
     starts = [0, *accumulate(sizes)]
-    known = torch.split_with_sizes(out[0], sizes), torch.split_with_sizes(out[1], sizes)
+    known = [out[0].split(sizes), out[1].split(sizes)]
     step: Callable[..., None] = annotation_step
     if compiled := _compiled(x):
         from spacy_psa.kernels.gates import annotation_step as step
@@ -291,8 +291,7 @@ def states(
         if compiled:
             arrays = gates.numpy(), cells.numpy(), out.numpy()
         # The views of all steps are made in one call, as one by one they take longer than `step`.
-        own = sizes[first:after]
-        rows = torch.split_with_sizes(flat[0], own), torch.split_with_sizes(flat[1], own)
+        rows = [flat[0].split(sizes[first:after]), flat[1].split(sizes[first:after])]
         for t in range(first, after):
             size = sizes[t]
             if t:

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy
-from thinc.api import get_torch_default_device
+from thinc.api import xp2torch
 from thinc.types import Floats2d
 from torch import Tensor
 
-from spacy_psa.bridge.layers import as_tensor, join_rows
+from spacy_psa.bridge.layers import join_rows
 from spacy_psa.errors import InputError
 
 COLDEST, HOTTEST = 0.01, 100.0
@@ -232,8 +232,7 @@ class Temperature:
 
 def tempered(pipe: Any, scores: Sequence[Floats2d]) -> Tensor:
     """Join the scores of sentences, divided by the temperature of the component."""
-    rows = scores[0] if len(scores) == 1 else join_rows(pipe.model.ops.xp, list(scores))
-    flat = as_tensor(rows, get_torch_default_device())
+    flat = xp2torch(join_rows(pipe.model.ops.xp, list(scores)))
     return flat if pipe.temperature == 1.0 else flat / pipe.temperature
 
 

@@ -155,7 +155,7 @@ class StructuredDistribution(ABC, Generic[Value]):
         return self._sample(n, generator)
 
     def _check_possible(self, scores: Tensor) -> None:
-        impossible = [row for row, score in enumerate(scores.tolist()) if score == -torch.inf]
+        impossible = (scores == -torch.inf).nonzero()[:, 0].tolist()
         if impossible:
             raise ValueError(f"no {self.structure} is possible for the sentences {impossible}")
 

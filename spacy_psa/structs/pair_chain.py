@@ -52,7 +52,6 @@ class TagPairs:
         self.tag = torch.from_numpy(tag)
         self.begins = torch.from_numpy(begins)
         self._on: dict[torch.device, gpu_chain.PairIndex] = {}
-        self._of_tags: dict[bytes, Tensor] = {}
 
     def __len__(self) -> int:
         return len(self.tag)
@@ -62,13 +61,6 @@ class TagPairs:
         if device not in self._on:
             self._on[device] = gpu_chain.pair_index(self.previous, self.begins, device)
         return self._on[device]
-
-    def of_tags(self, chosen: Tensor) -> Tensor:
-        """The numbers of the pairs with the tags that are chosen, (K,) bool; found only once."""
-        key = chosen.cpu().numpy().tobytes()
-        if key not in self._of_tags:
-            self._of_tags[key] = chosen.cpu()[self.tag].nonzero()[:, 0]
-        return self._of_tags[key]
 
     @cached_property
     def places(self) -> Tensor:
@@ -118,7 +110,7 @@ class PairChain(LinearChain):
     """
 
     def __init__(self, flat: Tensor, lengths: Tensor, pairs: TagPairs) -> None:
-        shape = sum(lengths.tolist()), len(pairs.tag)
+        shape = int(lengths.sum()), len(pairs.tag)
         if flat.shape != shape:
             raise ValueError(f"potentials must be of shape {shape}, not {tuple(flat.shape)}")
         self.flat = flat
@@ -233,8 +225,8 @@ class PairChain(LinearChain):
                 legal &= allowed.to(device)[positions(self.lengths, device)][:, tag]
             flat = self.flat.masked_fill(~legal, -torch.inf)
         for rows, possible in ((self._first, start), (self._last, end)):
-            if possible is not None:
-                flat[rows[:, None], self.pairs.of_tags(~possible).to(device)] = -torch.inf
+            if possible is not None:  # only these rows: there may be very many pairs
+                flat[rows] = flat[rows].masked_fill(~possible.to(device)[tag], -torch.inf)
         return PairChain(flat, self.lengths, self.pairs)
 
     def joined(self, chains: Sequence[PairChain]) -> PairChain:

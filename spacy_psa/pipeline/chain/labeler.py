@@ -32,7 +32,7 @@ from spacy_psa.pipeline.coverage import Calibrated, Temperature, tempered
 from spacy_psa.pipeline.distillation import with_teacher
 from spacy_psa.pipeline.reduction import Reduction, reduced
 from spacy_psa.pipeline.rehearsal import rehearse
-from spacy_psa.ragged import batches_by_size, lengths_of, mask, pad, unpad
+from spacy_psa.ragged import batches_by_size, mask, pad, unpad
 from spacy_psa.sentences import Bounds, sentence_bounds
 from spacy_psa.structs.chain import LinearChain
 from spacy_psa.structs.cross_entropy import smoothed
@@ -194,7 +194,7 @@ class ChainLabeler(StructuredPipe):
 
     def _given(self, scores: Sequence[Floats2d], known: Sequence[Known]) -> LinearChain:
         flat = tempered(self, scores)
-        lengths = lengths_of(scores)
+        lengths = torch.tensor([*map(len, scores)])
         between = apart(self.model)
         if between:
             between = [each.detach() / self.temperature for each in between]
