@@ -320,6 +320,11 @@ class AnnotationStore:
                     self._database.execute("ROLLBACK")
                 raise
 
+    def close(self) -> None:
+        """Close the file, when no other thread is reading it any more."""
+        with self._lock:
+            self._database.close()
+
     def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         with self._lock, _as_input_error(self.path):
             return self._database.execute(query, values).fetchall()
@@ -340,7 +345,7 @@ def open_store(path: Path, *, reading: bool = False) -> Iterator[AnnotationStore
         what = "is a folder" if path.is_dir() else "there is no such file"
         raise InputError(f"{path}: {what}; name a file of decisions")
     with _held(path, reading):
-        database = None
+        store = None
         try:
             with _as_input_error(path):
                 # A read-only connection could not open a log that a crash has left.
@@ -352,11 +357,12 @@ def open_store(path: Path, *, reading: bool = False) -> Iterator[AnnotationStore
                     check_same_thread=False,
                     timeout=30,
                 )
+                store = AnnotationStore(database, path)
                 _prepare(database, path, reading)
-            yield AnnotationStore(database, path)
+            yield store
         finally:
-            if database is not None:
-                database.close()
+            if store is not None:
+                store.close()
 
 
 @contextmanager
