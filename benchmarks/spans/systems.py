@@ -8,7 +8,7 @@ what finds the spans:
 - `layered`: the same with `layers = "label"`, so that spans of different labels may overlap
 - `ngram`: spaCy's `spancat`, which decides about each span of 1 to 12 tokens
 - `finder`: spaCy's `spancat`, which decides about the spans that spaCy's `span_finder` suggests;
-  each has its encoder
+  each with its own encoder
 - `frozen`: `sentences` with the vectors of a frozen all-MiniLM-L6-v2, which reads single sentences
 - `frozen_finder`: `finder` with these vectors
 """

@@ -7,8 +7,13 @@ from srsly.msgpack import msgpack_decoders, msgpack_encoders
 
 
 def search_packages_once() -> None:
-    """Sort the entry points by group, and keep srsly's encoders and decoders."""
+    """Sort the entry points by group, and keep srsly's encoders and decoders.
+
+    A process that was forked from one that has done this has nothing left to do.
+    """
     found = catalogue.AVAILABLE_ENTRY_POINTS
+    if isinstance(found, dict):
+        return
     groups = {group: list(found.select(group=group)) for group in found.groups}
     catalogue.AVAILABLE_ENTRY_POINTS = groups
     for registry in (msgpack_encoders, msgpack_decoders):

@@ -103,11 +103,10 @@ class SpanLabeler(ChainLabeler):
         scheme: "BIOES" tells the end of a span and single tokens apart (Wei2020 section 5.1);
             "BIO" does not.
         decode: "viterbi" predicts the most probable analysis. "mbr" predicts the spans with the
-            highest expected F1 over the document (minimum Bayes risk), and writes them also to
-            `doc.spans[name]` with their scores; `doc.user_data["document"]` joins sentences to a
-            document. "threshold" writes all spans whose probability is
-            at least `threshold` to `doc.spans[name]` with their scores, also overlapping ones, and
-            nothing else.
+            highest expected F1 over the document (minimum Bayes risk; `doc.user_data["document"]`
+            joins sentences to a document), and writes them also to `doc.spans[name]` with their
+            scores. "threshold" writes all spans whose probability is at least `threshold` to
+            `doc.spans[name]` with their scores, also overlapping ones, and nothing else.
         threshold: a probability from 0 to 1, for `decode = "threshold"`.
         recall_cost: the number that training adds to the log potential of O at each token of a
             gold span (softmax-margin, Gimpel, Smith 2010; for the recall of entities, Mohit et al.

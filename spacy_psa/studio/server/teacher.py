@@ -35,7 +35,7 @@ class Teacher:
         self._process: asyncio.subprocess.Process | None = None
 
     def start(self, put: Put) -> None:
-        """Begin a training, if none is running."""
+        """Begin a training; only one runs at a time."""
         if self._task is not None and not self._task.done():
             raise InputError("Teach is running: wait for its end, or stop it")
         self.status = {"state": "running", "message": "Teach begins …"}

@@ -4,6 +4,8 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+from contextlib import ExitStack
+from threading import Thread
 
 import pytest
 
@@ -91,6 +93,19 @@ def test_a_second_writer_is_one_error_and_a_reader_is_none(path):
             assert reader.decided(1, "ann", "ner").accepted == ((0, 2, "PER"),)
     with small_store(path):
         pass
+
+
+def test_a_file_is_closed_after_the_last_thread_has_read_it(path):
+    with ExitStack() as stack:
+        store = stack.enter_context(small_store(path))
+        closing = Thread(target=stack.close)
+        with store._lock:  # as a thread that reads
+            closing.start()
+            closing.join(0.2)
+            assert closing.is_alive()
+        closing.join(PATIENCE)
+        with pytest.raises(InputError, match="closed"):
+            store.decided(1, "ann", "ner")
 
 
 def test_a_file_of_a_newer_version_is_one_error_and_stays_as_it_is(path):
