@@ -12,7 +12,7 @@ def search_packages_once() -> None:
     A process that was forked from one that has done this has nothing left to do.
     """
     found = catalogue.AVAILABLE_ENTRY_POINTS
-    if isinstance(found, dict):
+    if type(found) is dict:  # unlike what Python 3.10 and 3.11 find, a subclass
         return
     groups = {group: list(found.select(group=group)) for group in found.groups}
     catalogue.AVAILABLE_ENTRY_POINTS = groups
