@@ -127,34 +127,72 @@ def forward_step(
 
 
 @_compiled
+def _annotate(gates: Array, cell: Array, state: Array) -> None:
+    _sigmoid(gates[0])
+    _sigmoid(gates[1])
+    _tanh(gates[2])
+    _sigmoid(gates[3])
+    _scale(gates[1], cell)
+    _add_product(gates[0], gates[2], cell)
+    state[:] = cell
+    _tanh(state)
+    _scale(gates[3], state)
+
+
+@_compiled
 def annotation_step(
-    gates: Array, cells: Array, out: Array, at: int, start: int, size: int, first: bool
+    gates: Array, cells: Array, out: Array, at: int, start: int, size: int
 ) -> None:
     """Compute one step as `forward_step` does, without training: only the last cells are kept.
 
     Args:
         gates: (2, M, 4, H), the inputs of the gates for the rows of some steps; overwritten.
-        cells: (2, B, H), the cells of the step before, replaced by the cells of this step.
+        cells: (2, B, H), the cells of the step before, zeros before the first step. They are
+            replaced by the cells of this step.
         out: (2, N, H), filled with the states of the step at its rows, start … start + size.
         at: the row of `gates` at which the step begins.
-        first: whether this is the first step.
+        start: the first row of the step.
+        size: the number of rows of the step.
     """
     for d in range(2):
         for row in range(size):
-            now = gates[d, at + row]
-            cell, state = cells[d, row], out[d, start + row]
-            _sigmoid(now[0])
-            _sigmoid(now[1])
-            _tanh(now[2])
-            _sigmoid(now[3])
-            if first:
-                _multiply(now[0], now[2], cell)
-            else:
-                _scale(now[1], cell)
-                _add_product(now[0], now[2], cell)
-            state[:] = cell
-            _tanh(state)
-            _scale(now[3], state)
+            _annotate(gates[d, at + row], cells[d, row], out[d, start + row])
+
+
+@compiled(error_model="numpy", fastmath={"contract", "reassoc"})
+def _add_matrix_product(weights: Array, x: Array, out: Array) -> None:
+    # LLVM turns a sum into vector instructions only if it may add in another order.
+    for row in range(len(weights)):
+        total = weights.dtype.type(0)
+        for d in range(len(x)):
+            total += weights[row, d] * x[d]
+        out[row] += total
+
+
+@_compiled
+def annotate_sentence(
+    gates: Array, forward: Array, backward: Array, cells: Array, out: Array, start: int
+) -> None:
+    """Compute some steps of both directions of an LSTM for one sentence, without training.
+
+    One call does what `annotation_step` and two matrix products do for each token.
+
+    Args:
+        gates: (2, M, 4H), the inputs of the gates for M steps; overwritten.
+        forward: (4H, H), the weights of the states of the forward direction.
+        backward: (4H, H), those of the backward direction.
+        cells: (2, 1, H), the cells of the step before, zeros before the first step. They are
+            replaced by the cells of the last step.
+        out: (2, N, H), filled with the states of the steps at their rows, start … start + M.
+        start: the row of the first step.
+    """
+    for d in range(2):
+        weights = forward if d == 0 else backward
+        for t in range(gates.shape[1]):
+            now = gates[d, t]
+            if start + t:
+                _add_matrix_product(weights, out[d, start + t - 1], now)
+            _annotate(now.reshape(4, -1), cells[d, 0], out[d, start + t])
 
 
 @_compiled

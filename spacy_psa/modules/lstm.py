@@ -7,7 +7,7 @@ gradients of all steps by one matrix product; torch's own LSTM adds them up step
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, repeat
 from typing import Any
 
@@ -236,6 +236,9 @@ def _annotated(
     """Compute the states without gradients, from the inputs of both directions."""
     w_ih, w_hh, bias = direction_weights(layer)
     enter = list(map(linear, w_ih, bias, repeat(precision)))
+    rows = both[0].rows
+    if sizes[0] == 1 and _compiled(rows) and in_float32(precision, rows.device):
+        return _of_sentence(both, index, enter, w_hh)
     again = adders(map(Tensor.t, w_hh), precision)
     return states(both, index, layer.hidden_size, sizes, enter, again)
 
@@ -268,25 +271,14 @@ def states(
             before, (size, H). It adds the products of these states to `out`.
     """
     x = inputs[0].rows
-    cells, out = x.new_empty(2, sizes[0], hidden), x.new_empty(2, index.shape[1], hidden)
-    tables = [None if inputs[d].place is None else enter[d](inputs[d].rows) for d in (0, 1)]
+    cells, out = x.new_zeros(2, sizes[0], hidden), x.new_empty(2, index.shape[1], hidden)
     starts = [0, *accumulate(sizes)]
     known = [out[0].split(sizes), out[1].split(sizes)]
     step: Callable[..., None] = annotation_step
     if compiled := _compiled(x):
         from spacy_psa.kernels.gates import annotation_step as step
-    first = 0
-    while first < len(sizes):
-        begin = starts[first]
-        after = bisect_left(starts, begin + BLOCK_ROWS, first, len(sizes))
-        gates = x.new_empty(2, starts[after] - begin, 4, hidden)
-        flat = gates.flatten(2)
-        for d in (0, 1):
-            order, table, place = index[d, begin : starts[after]], tables[d], inputs[d].place
-            if table is None or place is None:
-                flat[d] = enter[d](inputs[d].rows.index_select(0, order))
-            else:
-                torch.index_select(table, 0, place[order], out=flat[d])
+    for first, after, flat in _gate_inputs(inputs, index, hidden, enter, starts):
+        gates = flat.unflatten(2, (4, hidden))
         arrays: Any = gates, cells, out
         if compiled:
             arrays = gates.numpy(), cells.numpy(), out.numpy()
@@ -298,9 +290,50 @@ def states(
                 for d in (0, 1):
                     before = known[d][t - 1]
                     again[d](rows[d][t - first], before if size == sizes[t - 1] else before[:size])
-            step(*arrays, starts[t] - begin, starts[t], size, t == 0)
-        first = after
+            step(*arrays, starts[t] - starts[first], starts[t], size)
     return out
+
+
+def _of_sentence(
+    inputs: Sequence[Distinct], index: Tensor, enter: Sequence[Multiplier], w_hh: Sequence[Tensor]
+) -> Tensor:
+    """Compute what `states` does for one sentence, by one compiled call for many steps."""
+    from spacy_psa.kernels.gates import annotate_sentence
+
+    x, hidden, total = inputs[0].rows, w_hh[0].shape[1], index.shape[1]
+    cells, out = x.new_zeros(2, 1, hidden), x.new_empty(2, total, hidden)
+    forward, backward = w_hh
+    arrays = forward.detach().numpy(), backward.detach().numpy(), cells.numpy(), out.numpy()
+    for first, _, gates in _gate_inputs(inputs, index, hidden, enter, range(total + 1)):
+        annotate_sentence(gates.numpy(), *arrays, first)
+    return out
+
+
+def _gate_inputs(
+    inputs: Sequence[Distinct],
+    index: Tensor,
+    hidden: int,
+    enter: Sequence[Multiplier],
+    starts: Sequence[int],
+) -> Iterator[tuple[int, int, Tensor]]:
+    """Compute the inputs of the gates, (2, rows, 4H), for the steps first … after of each block.
+
+    Step t has the rows starts[t] … starts[t + 1] of the packed order. Yields (first, after, gates).
+    """
+    tables = [None if inputs[d].place is None else enter[d](inputs[d].rows) for d in (0, 1)]
+    steps, first = len(starts) - 1, 0
+    while first < steps:
+        after = bisect_left(starts, starts[first] + BLOCK_ROWS, first, steps)
+        begin, end = starts[first], starts[after]
+        gates = inputs[0].rows.new_empty(2, end - begin, 4 * hidden)
+        for d in (0, 1):
+            order, table, place = index[d, begin:end], tables[d], inputs[d].place
+            if table is None or place is None:
+                gates[d] = enter[d](inputs[d].rows.index_select(0, order))
+            else:
+                torch.index_select(table, 0, place[order], out=gates[d])
+        yield first, after, gates
+        first = after
 
 
 class Recurrence(torch.autograd.Function):
@@ -425,13 +458,12 @@ def forward_step(
 
 
 def annotation_step(
-    gates: Tensor, cells: Tensor, out: Tensor, at: int, start: int, size: int, first: bool
+    gates: Tensor, cells: Tensor, out: Tensor, at: int, start: int, size: int
 ) -> None:
     """Compute one step forward without training, as `kernels.gates.annotation_step` does."""
     i, f, g, o = gates[:, at : at + size].unbind(2)
     cell = cells[:, :size]
-    new = i.sigmoid() * g.tanh()
-    cell.copy_(new if first else new.addcmul_(f.sigmoid(), cell))
+    cell.mul_(f.sigmoid()).addcmul_(i.sigmoid(), g.tanh())
     torch.mul(o.sigmoid(), cell.tanh(), out=out[:, start : start + size])
 
 
