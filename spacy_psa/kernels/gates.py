@@ -140,9 +140,7 @@ def _annotate(gates: Array, cell: Array, state: Array) -> None:
 
 
 @_compiled
-def annotation_step(
-    gates: Array, cells: Array, out: Array, at: int, start: int, size: int
-) -> None:
+def annotation_step(gates: Array, cells: Array, out: Array, at: int, start: int, size: int) -> None:
     """Compute one step as `forward_step` does, without training: only the last cells are kept.
 
     Args:

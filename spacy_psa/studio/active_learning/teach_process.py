@@ -108,6 +108,7 @@ def run(lesson: Lesson, output: TextIO) -> Taught:
             decided,
             dev,
             replayed=replayed,
+            first=lesson.model is None,
             seed=lesson.seed,
             epochs=epochs,
             patience=patience,
@@ -132,15 +133,21 @@ def _decided(
     every = list(decided_texts(store, None, ExportCounts()))
     if component.spans_key is not None:  # a chunker reads no gaps
         every = [item for item in every if item.complete]
-    train, dev = every, []
-    if lesson.dev is None:  # the same texts are kept for measuring at each Teach
-        train = [item for item in every if item.text.number % HELD_OUT]
-        dev = [item for item in every if item.text.number % HELD_OUT == 0 and item.complete]
-    if lesson.dev is None and not dev:
-        raise InputError(
-            f"Teach has nothing to measure by: one text in {HELD_OUT} is kept for that, and none "
-            "of these is complete yet; complete more texts, or start the server with --dev"
-        )
+    if lesson.dev is not None:
+        return every, []
+    # The same texts are kept for measuring at each Teach.
+    train = [item for item in every if item.text.number % HELD_OUT]
+    dev = [item for item in every if item.text.number % HELD_OUT == 0 and item.complete]
+    if not any(item.decided.accepted for item in dev):  # no score is possible
+        spare = [item for item in train if item.complete and item.decided.accepted]
+        if len(spare) < 2:
+            unit = "tags" if component.tags else "spans"
+            raise InputError(
+                f"Teach has nothing to measure by: complete at least two texts with {unit}, or "
+                "start the server with --dev"
+            )
+        train.remove(spare[0])
+        dev.append(spare[0])
     return train, dev
 
 

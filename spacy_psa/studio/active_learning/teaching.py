@@ -50,6 +50,7 @@ def teach(
     dev: Sequence[Doc],
     *,
     replayed: Sequence[Doc] = (),
+    first: bool = False,
     seed: int = 0,
     epochs: int = EPOCHS,
     patience: int = PATIENCE,
@@ -66,6 +67,8 @@ def teach(
         decided: docs with missing and wrong spans or tags, as `reference_doc` makes them.
         dev: gold docs to measure by. Predictions over missing tokens do not count.
         replayed: other gold docs, of which each epoch uses some, against forgetting.
+        first: whether the component has never been trained. Its score before the training then
+            counts as 0, as no one would keep such a model.
         seed: of the order of the docs.
         epochs: the most epochs.
         patience: epochs without a better score after which training ends.
@@ -84,10 +87,10 @@ def teach(
     random = Random(seed)
     settings = nlp.config.interpolate()["training"]
     optimizer = registry.resolve({"optimizer": settings["optimizer"]})["optimizer"]
-    before = best = _score(nlp, name, trained, measured)
-    weights, since = _weights(nlp, trained), 0
-    first = weights
-    taken = False
+    untrained = _score(nlp, name, trained, measured)
+    before = best = 0.0 if first else untrained
+    old = weights = _weights(nlp, trained)
+    since, taken = 0, False
     with _with_wrong_spans(nlp.get_pipe(name)), nlp.select_pipes(enable=trained):
         for epoch in range(1, epochs + 1):
             for part in _batches(examples, others, random):
@@ -107,7 +110,7 @@ def teach(
                 best, weights, taken = score, _weights(nlp, trained), True
             if since == patience:
                 break
-    for each, content in (weights if taken else first).items():
+    for each, content in (weights if taken else old).items():
         nlp.get_pipe(each).model.from_bytes(content)  # type: ignore[attr-defined]
     return Taught(before, best if taken else score)
 

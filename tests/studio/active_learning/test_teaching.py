@@ -20,7 +20,15 @@ from spacy_psa.studio.active_learning.export import ExportCounts, decided_texts,
 from spacy_psa.studio.active_learning.store import Component, open_store
 from spacy_psa.studio.active_learning.teach_process import Lesson, run
 from spacy_psa.studio.active_learning.teaching import EPOCHS, teach
-from tests.helpers.decided import LABELS, accept, decide_all, dev_file, reject, small_store
+from tests.helpers.decided import (
+    LABELS,
+    accept,
+    complete,
+    decide_all,
+    dev_file,
+    reject,
+    small_store,
+)
 from tests.helpers.embedders import LISTENER
 from tests.helpers.encoders import write_encoder
 from tests.helpers.patience import PATIENCE
@@ -143,6 +151,18 @@ def test_the_first_model_is_over_vectors_or_a_pretrained_encoder(
     doc = nlp(TEXTS[0])
     assert doc.has_annotation("ENT_IOB") or "chunks" in doc.spans or doc.has_annotation("TAG")
     assert bool(nlp.vocab.vectors.shape[0]) is ("vectors" in given)
+
+
+def test_the_first_model_is_kept_even_if_random_weights_score_better(tmp_path, monkeypatch):
+    monkeypatch.setattr("spacy_psa.studio.active_learning.teaching._score", Falling())
+    monkeypatch.setattr(beginning, "MOST_STEPS", 16)
+    begin = Beginning(labels=LABELS, **_small_encoder(tmp_path))
+    file, output = tmp_path / "names.sqlite", tmp_path / "names-model"
+    with small_store(file, TEXTS) as store:
+        decide_all(store)
+    last = taught(Lesson(model=None, store=file, component="ner", output=output, begin=begin))[-1]
+    assert (last["taken"], last["before"]) == (True, 0)
+    assert "ner" in spacy.load(output).pipe_names
 
 
 def test_rules_are_saved_with_the_model_and_their_weights_are_learned(lesson, tmp_path):
@@ -296,9 +316,21 @@ def test_nothing_to_learn_from_or_to_measure_by_is_one_error(lesson, tmp_path):
         while store.undo("ann", "ner"):
             pass
         store.decide(1, "ann", "ner", [accept(0, 2, "PER")])
-    with pytest.raises(InputError, match="one text in 5 is kept for that, and none of these"):
+    with pytest.raises(InputError, match="complete at least two texts with spans, or start the"):
         taught(lesson)
     assert not lesson.output.exists()
+
+
+def test_texts_that_are_kept_without_a_span_are_joined_by_one_that_has_some(lesson):
+    """With rare labels, the texts by whose number they are kept have no span for long."""
+    length = len(TEXTS[4].split())
+    with open_store(lesson.store) as store:
+        while store.undo("ann", "ner"):
+            pass
+        decide_all(store, skip=lambda number: number == 5)
+        store.decide(5, "ann", "ner", [complete(0, length)])
+    last = taught(lesson)[-1]
+    assert (last["texts"], last["dev"]) == (6, 2)
 
 
 def test_development_data_with_an_unknown_label_counts_as_missed(lesson, tmp_path):
