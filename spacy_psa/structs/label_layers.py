@@ -50,10 +50,6 @@ class LabelLayers(NestedSpans):
         # (N, L) float64: 0, or -inf where a token must be in a span of the label.
         self._null = labelled.new_zeros(int(lengths.sum()), labelled.shape[1], dtype=torch.float64)
 
-    def row(self, sentence: int, start: int, end: int) -> int:
-        """Return the row of a span in `labelled`, as `NestedSpans.row` does."""
-        return self._cells.at(sentence, start, end)
-
     def _null_of(self, sentence: int) -> Tensor:
         return self._null.split(self.lengths.tolist())[sentence]
 
@@ -144,46 +140,47 @@ class LabelLayers(NestedSpans):
         with recording():
             return self._total(Entropy(), self.labelled, 2)[1].to(self.dtype)
 
+    @property
+    def _empty(self) -> Tensor:
+        owner = positions(self.lengths, self._null.device)[0]
+        start = self._null.new_zeros(len(self.lengths))
+        return start.index_add(0, owner, self._null.sum(1))
+
     @cached_property
-    def _best(self) -> tuple[Tensor, list[Tree]]:
+    def _best_set(self) -> tuple[Tensor, Tensor, Tensor]:
         if not self._compiled:
-            scores, sets = self._trace(Max(), 1)
-            return scores[0], sets
+            scores, ((rows, labels),) = self._trace(Max(), 1)
+            return scores[0], rows, labels
         from spacy_psa.kernels.label_layers import viterbi
 
-        best, *chosen = map(torch.from_numpy, viterbi(*self._arrays))
-        return best.to(self.labelled.device), self._sets(*chosen)
+        best, rows, labels = map(torch.from_numpy, viterbi(*self._arrays))
+        return best.to(self.labelled.device), rows, labels
 
     def _kbest(self, k: int) -> tuple[Tensor, list[list[Tree]]]:
         # Time and memory grow with k squared, so ask for no more sets than there are.
         possible = self.with_scores(torch.where(self.labelled > -torch.inf, 0.0, -torch.inf))
         k = max(1, min(k, round(float(possible._log_z.max().exp().clamp(max=k)))))
-        scores, sets = self._trace(KMax(k), k)
-        batch = len(self.lengths)
-        return scores, [sets[i * batch : (i + 1) * batch] for i in range(k)]
+        scores, ranked = self._trace(KMax(k), k)
+        return scores, [self.sets(*spans) for spans in ranked]
 
     def _sample(self, n: int, generator: torch.Generator | None) -> list[list[Tree]]:
         copies: Any = self.join([self] * n)
-        _, sets = copies._trace(Sample(generator), 1)
-        return [sets[b :: len(self.lengths)] for b in range(len(self.lengths))]
+        _, (spans,) = copies._trace(Sample(generator), 1)
+        drawn = copies.sets(*spans)
+        return [drawn[b :: len(self.lengths)] for b in range(len(self.lengths))]
 
-    def _trace(self, semiring: Semiring, k: int) -> tuple[Tensor, list[Tree]]:
-        """Return scores (k, B) float64 and the k · B sets that a semiring keeps."""
-        sets: list[Tree] = []
+    def _trace(self, semiring: Semiring, k: int) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
+        """Return scores (k, B) float64, and the rows and labels of the k sets that are kept."""
+        kept = []
         with recording():
             labelled = self.labelled.detach().clone().requires_grad_()
             scores = self._total(semiring, labelled, k)
             for score in scores:
                 (chosen,) = torch.autograd.grad(score.sum(), labelled, retain_graph=True)
                 possible = (score > -torch.inf).cpu()[self.sentence]
-                spans = (chosen.cpu() * possible[:, None]).nonzero().unbind(1)
-                sets += self._sets(*spans)
-        return scores.detach(), sets
-
-    def _sets(self, rows: Tensor, labels: Tensor) -> list[Tree]:
-        """Build the set of each sentence from rows and labels, from 0, in order of label."""
-        owner = self._cells.sentence[rows]
-        return self._cells.trees(owner, rows, labels + 1, len(self.lengths))
+                rows, labels = (chosen.cpu() * possible[:, None]).nonzero().unbind(1)
+                kept.append((rows, labels))
+        return scores.detach(), kept
 
     def _score(self, values: Sequence[Iterable[Constituent]]) -> Tensor:
         labels = self.labelled.shape[1]

@@ -79,10 +79,10 @@ def choices(dist: NestedSpans, parts: Tensor) -> list[Choices]:
         columns.append(best.values)
         labels.append(members[best.indices] + 1)
     by_sentence = dist.with_scores(torch.stack(columns, 1)).split()
-    counts = [len(each.labelled) for each in by_sentence]
+    counts = dist._cells.row_counts.tolist()
     label = torch.stack(labels, 1).cpu().split(counts)
     kept = [None] * len(counts) if alone else chances.split(counts)
-    empty = dist.log_prob([[] for _ in dist.lengths]).tolist()
+    empty = dist.empty_log_prob.tolist()
     selected = zip(by_sentence, label, gold.tolist(), empty, kept, strict=True)
     return [Choices(own, numbers, sizes, *rest) for own, numbers, *rest in selected]
 
@@ -105,35 +105,31 @@ def best_expected_f1(sentences: Sequence[Choices], documents: Sequence[int]) -> 
     dist = type(sentences[0].dist).join([each.dist for each in sentences])
     device = dist.labelled.device
     size = sentences[0].size.to(device)
-    label = torch.cat([each.label for each in sentences]).numpy()
+    label = torch.cat([each.label for each in sentences])
     doc = torch.tensor(documents).unique(return_inverse=True)[1]
     gold = torch.zeros(int(doc.max()) + 1, dtype=torch.float64)
     gold.index_add_(0, doc, torch.tensor([each.gold for each in sentences], dtype=torch.float64))
-    of_row = doc[dist.sentence].to(device)
+    of_row = doc[dist.sentence]
     f1 = torch.full_like(gold, -1.0)
     threshold = torch.ones_like(f1)
-    best: list[Tree] = [[] for _ in sentences]
+    best = best_choice = label.new_zeros(0)
     while True:
-        scores = 2 * dist.labelled - threshold.to(device)[of_row, None] * size
-        selected = dist.with_scores(scores).argmax
-        nodes = torch.tensor(
-            [(b, dist.row(b, s, e), k - 1) for b, own in enumerate(selected) for s, e, k in own],
-            dtype=torch.int64,
-        ).view(-1, 3)
-        owner, rows, choice = doc[nodes[:, 0]], nodes[:, 1], nodes[:, 2]
-        right = torch.zeros_like(f1).index_add(0, owner, dist.labelled[rows, choice].cpu())
-        sizes = torch.zeros_like(f1).index_add(0, owner, size.cpu()[choice])
+        scores = 2 * dist.labelled - threshold[of_row].to(device)[:, None] * size
+        rows, choice = dist.with_scores(scores).best_rows
+        right = dist.labelled[rows.to(device), choice.to(device)].cpu()
+        right = torch.zeros_like(f1).index_add(0, of_row[rows], right)
+        sizes = torch.zeros_like(f1).index_add(0, of_row[rows], size.cpu()[choice])
         reached = 2 * right / (sizes + gold).clamp(min=1e-300)
         gain = reached > f1 + 1e-12
         if not gain.any():
             break
-        for b, own in enumerate(selected):
-            if gain[doc[b]]:
-                best[b] = [(s, e, int(label[dist.row(b, s, e), k - 1])) for s, e, k in own]
+        old, new = ~gain[of_row[best]], gain[of_row[rows]]
+        best = torch.cat([best[old], rows[new]])
+        best_choice = torch.cat([best_choice[old], choice[new]])
         f1 = torch.where(gain, reached, f1)
         threshold = f1
     empty = torch.zeros_like(f1)
     empty.index_add_(0, doc, torch.tensor([each.empty for each in sentences], dtype=torch.float64))
-    for b in (empty.exp() > f1)[doc].nonzero()[:, 0].tolist():
-        best[b] = []
-    return best
+    kept = (empty.exp() <= f1)[of_row[best]]
+    best, best_choice = best[kept], best_choice[kept]
+    return dist.sets(best, label[best, best_choice] - 1)

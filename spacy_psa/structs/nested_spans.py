@@ -102,9 +102,8 @@ class NestedSpans(StructuredDistribution[Tree]):
     def split(self) -> list[NestedSpans]:
         """Make a distribution for each sentence."""
         cells = self._cells
-        counts = torch.bincount(self.sentence, minlength=len(self.lengths)).tolist()
         parts = []
-        for b, own in enumerate(self.labelled.split(counts)):
+        for b, own in enumerate(self.labelled.split(cells.row_counts.tolist())):
             n = int(self.lengths[b])
             alone = self._list(self.lengths[b : b + 1], 1, n, cells.width)
             parts.append(type(self).__new__(type(self))._fill(own, self._null_of(b), alone))
@@ -135,7 +134,8 @@ class NestedSpans(StructuredDistribution[Tree]):
     @property
     def sentence(self) -> Tensor:
         """The sentence of each row of `labelled`, (S,) int64."""
-        return self._cells.sentence[self._cells.band]
+        counts = self._cells.row_counts
+        return torch.repeat_interleave(torch.arange(len(counts)), counts)
 
     def row(self, sentence: int, start: int, end: int) -> int:
         """Return the row of a span in `labelled`; -1 if it is too long.
@@ -143,12 +143,7 @@ class NestedSpans(StructuredDistribution[Tree]):
         Raises:
             ValueError: if the sentence has no such span.
         """
-        return int(self._row_of[self._cells.at(sentence, start, end)])
-
-    @cached_property
-    def _row_of(self) -> NDArray[np.int64]:
-        rows: NDArray[np.int64] = self._cells.rows.numpy()  # faster for single numbers
-        return rows
+        return self._cells.row(sentence, start, end)
 
     # ------------------------------------------------------------------ probabilities
 
@@ -218,11 +213,42 @@ class NestedSpans(StructuredDistribution[Tree]):
         """The score of the best set, (B,); -inf if no set is possible."""
         return self._score(self._best[1]).to(self.dtype)
 
+    @property
+    def empty_log_prob(self) -> Tensor:
+        """The log probability of the set without spans, (B,) float64."""
+        return self._empty - self._log_z
+
+    @property
+    def _empty(self) -> Tensor:
+        """The score of the set without spans: that of the null nodes of its normal form."""
+        cells, null = self._cells, self._null
+        nodes = (cells.end == self.lengths[cells.sentence]) | (cells.end - cells.start == 1)
+        start = null.new_zeros(len(self.lengths))
+        return start.index_add(0, cells.sentence[nodes].to(null.device), null[nodes])
+
     @cached_property
-    def _best(self) -> tuple[Tensor, list[Tree]]:
+    def best_rows(self) -> tuple[Tensor, Tensor]:
+        """The rows and the labels, from 0, of the best set of each sentence, int64 on the CPU."""
+        return self._best_set[1:]
+
+    @cached_property
+    def _best_set(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The best scores, (B,) float64, and `best_rows`; no rows if no set is possible."""
         top, label = self.labelled.detach().double().max(1)
-        scores, trees = self._tree(top[:, None])._best
-        return scores, self._named(trees, label[:, None].cpu().numpy())
+        scores, cells, rank = self._tree(top[:, None])._best_nodes
+        rows = self._cells.rows[cells.cpu()[rank.cpu() == 1]]  # rank 2: the sentence is no span
+        return scores, rows, label.cpu()[rows]
+
+    @property
+    def _best(self) -> tuple[Tensor, list[Tree]]:
+        scores, *chosen = self._best_set
+        return scores, self.sets(*chosen)
+
+    def sets(self, rows: Tensor, labels: Tensor) -> list[Tree]:
+        """Build the set of each sentence from rows of `labelled` and their labels, from 0."""
+        return self._cells.trees(
+            self.sentence[rows], self._cells.band[rows], labels + 1, len(self.lengths)
+        )
 
     def _kbest(self, k: int) -> tuple[Tensor, list[list[Tree]]]:
         count = min(k, self.labelled.shape[1])

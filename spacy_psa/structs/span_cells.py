@@ -35,12 +35,10 @@ class SpanCells:
         width: the most tokens of a span with a label; None for no limit.
 
     Attributes:
-        sentence: (S,) int64 on the CPU, the sentence of each cell.
-        start: (S,) int64 on the CPU, the first fencepost of each cell.
-        end: (S,) int64 on the CPU, the last fencepost of each cell.
         lengths: (B,) int64 on the CPU.
         longest: the largest length that is allowed.
         width: the most tokens of a span with a label.
+        row_counts: (B,) int64 on the CPU, the spans of at most `width` tokens of each sentence.
 
     Raises:
         ValueError: for lengths of another shape, type or range.
@@ -62,22 +60,45 @@ class SpanCells:
         self.lengths = lengths
         self.longest = longest
         self.width = longest if width is None else min(width, longest)
-        sentence_of_row, start_of_row = positions(lengths)
-        row, place = positions(self._listed(lengths[sentence_of_row] - start_of_row))
-        self.sentence = sentence_of_row[row]
-        self.start = start_of_row[row]
-        self.end = self.start + place + 1
-        spans = torch.bincount(self.sentence, minlength=batch)
+        short = lengths.clamp(max=self.width)
+        self.row_counts = lengths * short - short * (short - 1) // 2
+        spans = self._counted()
         self._first = (torch.cumsum(spans, 0) - spans).tolist()  # first cell of each sentence
+        self._first_row = (torch.cumsum(self.row_counts, 0) - self.row_counts).tolist()
         self._count = spans.tolist()
         self._length = lengths.tolist()
+
+    def _counted(self) -> Tensor:
+        """Count the cells of each sentence."""
+        return self.lengths * (self.lengths + 1) // 2
 
     def _listed(self, spans: Tensor) -> Tensor:
         """Count the cells at each start, of which there are so many spans."""
         return spans
 
+    @cached_property
+    def _places(self) -> tuple[Tensor, Tensor, Tensor]:
+        sentence, start = positions(self.lengths)
+        row, place = positions(self._listed(self.lengths[sentence] - start))
+        return sentence[row], start[row], start[row] + place + 1
+
+    @property
+    def sentence(self) -> Tensor:
+        """The sentence of each cell, (S,) int64 on the CPU."""
+        return self._places[0]
+
+    @property
+    def start(self) -> Tensor:
+        """The first fencepost of each cell, (S,) int64 on the CPU."""
+        return self._places[1]
+
+    @property
+    def end(self) -> Tensor:
+        """The last fencepost of each cell, (S,) int64 on the CPU."""
+        return self._places[2]
+
     def __len__(self) -> int:
-        return len(self.sentence)
+        return sum(self._count)
 
     @cached_property
     def band(self) -> Tensor:
@@ -90,6 +111,27 @@ class SpanCells:
         rows = torch.full((len(self),), -1)
         rows[self.band] = torch.arange(len(self.band))
         return rows
+
+    def row(self, sentence: int, start: int, end: int) -> int:
+        """Return the place of a span in `band`; -1 if it is too long.
+
+        Raises:
+            ValueError: if the sentence has no such span. The error names the sentence.
+        """
+        n = self._check(sentence, start, end)
+        if end - start > self.width:
+            return -1
+        short = max(0, start - 1 - max(0, n - self.width))
+        before = start * min(self.width, n) - short * (short + 1) // 2
+        return self._first_row[sentence] + before + end - start - 1
+
+    def _check(self, sentence: int, start: int, end: int) -> int:
+        n: int = self._length[sentence]
+        if not 0 <= start < end <= n:
+            raise ValueError(
+                f"sentence {sentence}: ({start}, {end}) is not a span of its {n} tokens"
+            )
+        return n
 
     @property
     def roots(self) -> Tensor:
@@ -107,11 +149,7 @@ class SpanCells:
         Raises:
             ValueError: if the sentence has no such span. The error names the sentence.
         """
-        n = self._length[sentence]
-        if not 0 <= start < end <= n:
-            raise ValueError(
-                f"sentence {sentence}: ({start}, {end}) is not a span of its {n} tokens"
-            )
+        n = self._check(sentence, start, end)
         return self._first[sentence] + start * n - start * (start - 1) // 2 + end - start - 1
 
     def nodes(
@@ -170,6 +208,9 @@ class NearCells(SpanCells):
         (3, -1)
     """
 
+    def _counted(self) -> Tensor:
+        return self.row_counts
+
     def _listed(self, spans: Tensor) -> Tensor:
         return spans.clamp(max=self.width)
 
@@ -179,12 +220,7 @@ class NearCells(SpanCells):
         Raises:
             ValueError: if the sentence has no such span. The error names the sentence.
         """
-        super().at(sentence, start, end)
-        if end - start > self.width:
-            return -1
-        short = max(0, start - 1 - max(0, self._length[sentence] - self.width))
-        before = start * min(self.width, self._length[sentence]) - short * (short + 1) // 2
-        return self._first[sentence] + before + end - start - 1
+        return self.row(sentence, start, end)
 
 
 def normal_form(tree: Iterable[Constituent], length: int, labels: int) -> Tree:
