@@ -124,7 +124,7 @@ COLUMNS = {
     "aupr": "AUPR",
 }
 """The heads of the figures of `calibrate`."""
-RECALL = ["label", "", "documents", "gold", "least", "recall", "of all", "shown", "texts to read"]
+RECALL = ["label", "", "docs", "gold", "least", "recall", "of all", "shown", "texts to read"]
 
 
 def calibrate(

@@ -8,6 +8,7 @@ import pytest
 from spacy_psa.analysis.counts import Counted, coverage, fit_corrections
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.mention_counts import Moments, TextCounts
+from spacy_psa.pipeline.coverage import Correction, CountCorrection
 
 
 def documents(count, bias, seed=0):
@@ -55,6 +56,12 @@ def test_numbers_that_are_as_expected_need_no_correction():
 def test_a_label_that_does_not_occur_is_not_corrected():
     made = [Counted(_one("x", 0.5), []) for _ in range(3)]
     assert fit_corrections(made, ["A"])["A"].mentions == (1.0, 1.0, 0.0)
+
+
+def test_corrected_numbers_have_no_more_entities_than_mentions():
+    corrections = {"A": CountCorrection(Correction(ratio=0.5), Correction(ratio=0.9))}
+    rows = _one("x", 0.5).intervals(corrections)["A"]
+    assert rows["mentions"][0] == rows["distinct"][0] == pytest.approx(0.25)
 
 
 def test_one_document_is_too_few():

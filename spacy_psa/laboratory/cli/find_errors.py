@@ -74,7 +74,7 @@ def find_errors(
         typer.echo(f"{corpus}: {result.bare:,} documents without annotation: left out", err=True)
     print_table(HEADS, table(rows[:top]))
     typer.echo(f"{output}: {len(rows):,} places where the annotation may be wrong")
-    typer.echo(f"Next: spacy-psa serve MODEL --review {output}")
+    typer.echo(f"Next: spacy-psa serve {model or 'MODEL'} --review {output}")
 
 
 def correct(

@@ -92,10 +92,10 @@ class TextCounts:
         rows = {}
         for label, distinct in sorted(self.distinct().items()):
             own = (corrections or {}).get(label, CountCorrection())
-            rows[label] = {
-                "mentions": own.mentions.interval(*self.mentions[label]),
-                "distinct": own.distinct.interval(*distinct),
-            }
+            mentions = own.mentions.interval(*self.mentions[label])
+            number, half = own.distinct.interval(*distinct)
+            # The two are corrected apart, but there are never more entities than mentions.
+            rows[label] = {"mentions": mentions, "distinct": (min(number, mentions[0]), half)}
         return rows
 
 
