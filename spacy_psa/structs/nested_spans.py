@@ -236,7 +236,7 @@ class NestedSpans(StructuredDistribution[Tree]):
         """The best scores, (B,) float64, and `best_rows`; no rows if no set is possible."""
         top, label = self.labelled.detach().double().max(1)
         scores, cells, rank = self._tree(top[:, None])._best_nodes
-        rows = self._cells.rows[cells.cpu()[rank.cpu() == 1]]  # rank 2: the sentence is no span
+        rows = self._cells.rows[cells.cpu()[rank.cpu() == 1]]  # rank 2: the sentence is not a span
         return scores, rows, label.cpu()[rows]
 
     @property
