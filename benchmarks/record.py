@@ -90,12 +90,19 @@ class Pass(Strict):
     device: Literal["cpu", "gpu"]
 
 
+class Genre(Strict):
+    """The scores of the test documents of a genre; those of each label are left out."""
+
+    words: int
+    scores: dict[str, float]
+
+
 class TrainingResults(Strict):
     """A pipeline, its training and its scores, as in `spacy_psa.scoring.result`.
 
     `model`, `test`, `scores`, `support` and `speed` are null if there was no test. Scores without
     the log of a training have an empty `dev` and null for `best`. `setup` describes the data of an
-    experiment, or is null.
+    experiment, or is null. `genres` has those of the test documents, if they name them.
     """
 
     model: Pipeline | None
@@ -106,6 +113,7 @@ class TrainingResults(Strict):
     dev: list[Evaluation]
     best: Evaluation | None
     setup: dict[str, Any] | None
+    genres: dict[str, Genre] | None = None
 
     @model_validator(mode="after")
     def check(self) -> "TrainingResults":

@@ -21,12 +21,21 @@ def training_results(
     product: Mapping[str, Any], setup: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """The results of a training, from the JSON of `spacy-psa report` or only `dev` and `best`."""
-    return {
+    results = {
         **{key: product.get(key) for key in SCORED},
         "dev": product["dev"],
         "best": product["best"],
         "setup": None if setup is None else dict(setup),
     }
+    if genres := product.get("genres"):
+        results["genres"] = {name: _overall(genre) for name, genre in genres.items()}
+    return results
+
+
+def _overall(genre: Mapping[str, Any]) -> dict[str, Any]:
+    """The scores of a genre without those of each label."""
+    scores = {key: value for key, value in genre["scores"].items() if isinstance(value, float)}
+    return {"words": genre["words"], "scores": scores}
 
 
 def kind_of(product: Mapping[str, Any]) -> Kind:

@@ -56,10 +56,13 @@ def saved(record, folder):
 
 def test_a_report_becomes_a_record(trained, trained_path, gold, tmp_path):
     product = measure(trained, str(trained_path), gold)
+    scores = {"ents_f": 0.5, "ents_per_type": {"PER": {"f": 0.5}}}
+    product["genres"] = {"news": {"words": 3, "scores": scores}}
     setup = {"system": "small"}
     record = saved(wrap(product, "conll2003", "small", command="a b", setup=setup), tmp_path)
     assert record["kind"] == "training" and record["command"] == "a b"
     assert record["results"]["scores"] == product["scores"]
+    assert record["results"]["genres"] == {"news": {"words": 3, "scores": {"ents_f": 0.5}}}
     assert record["results"]["setup"] == setup and record["results"]["dev"] == []
     assert record["config"] == product["config"] and record["data"] == product["data"]
 
