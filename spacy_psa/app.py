@@ -5,6 +5,8 @@ the `cli/` of its wing, which imports everything except Typer when it runs, so t
 fast.
 """
 
+import atexit
+import gc
 import inspect
 import os
 import signal
@@ -20,7 +22,7 @@ from typer.core import TyperGroup
 from spacy_psa import __version__
 from spacy_psa.cli import commands as library
 from spacy_psa.cli.groups import RESEARCH, USE, YOUR_DATA
-from spacy_psa.entry_points import leave_out_torch
+from spacy_psa.entry_points import leave_out_commands, leave_out_torch
 from spacy_psa.errors import InputError
 from spacy_psa.laboratory.cli import commands as laboratory
 from spacy_psa.studio.cli import commands as studio
@@ -181,6 +183,8 @@ for _, commands in COMMANDS:
 
 def main() -> None:
     """Run the console script `spacy-psa`."""
+    atexit.register(gc.freeze)  # else Python searches all that torch has for garbage as it ends
+    leave_out_commands()
     if _is_without_torch():
         leave_out_torch()
     app(prog_name="spacy-psa")

@@ -1,11 +1,13 @@
-"""Imports only what a command needs, where spaCy imports torch and the packages of all components.
+"""Imports only what a command needs.
 
-Without this, a command that reads a file takes 5 seconds to refuse its first line.
+spaCy imports torch, its own commands and the packages of all components. Without this, a command
+that reads a file takes 5 seconds to refuse its first line.
 """
 
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any, cast
 
 
@@ -22,6 +24,34 @@ def leave_out_torch() -> None:
         import thinc.compat  # noqa: F401
     finally:
         del modules["torch"]
+
+
+def leave_out_commands() -> None:
+    """Let spaCy be imported without its own commands, which are a third of its import.
+
+    Of these, `import spacy` needs `spacy.info` only, which is then imported at its first call. All
+    can be imported as usual. Does nothing if spaCy is imported already.
+    """
+    if "spacy" not in sys.modules:
+        sys.modules[_Info.name] = _Info(_Info.name)
+
+
+class _Info(ModuleType):
+    """Stands for the module of `spacy.info` until spaCy reads this function."""
+
+    name = "spacy.cli.info"
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute != "info":
+            raise AttributeError(attribute)
+        del sys.modules[self.name]
+        return _info
+
+
+def _info(*args: Any, **options: Any) -> Any:
+    from spacy.cli.info import info
+
+    return info(*args, **options)
 
 
 @contextmanager

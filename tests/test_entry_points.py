@@ -17,14 +17,25 @@ try:
     main()
 except SystemExit as end:
     print("exit code", end.code)
-for name in ("spacy", "torch", "transformers", "pandas"):
+for name in ("spacy", "torch", "transformers", "pandas", "spacy.cli", "sympy"):
     print(name, name in sys.modules)
+"""
+LATER = """
+import sys
+from spacy_psa.entry_points import leave_out_commands
+leave_out_commands()
+import spacy
+assert "spacy.cli" not in sys.modules
+print(spacy.info(silent=True)["spacy_version"] == spacy.__version__)
+leave_out_commands()
+from spacy.cli.info import info, info_cli
+print(spacy.cli.info is info)
 """
 
 
-def imported(*arguments: object) -> str:
+def imported(*arguments: object, program: str = RUN) -> str:
     done = subprocess.run(
-        [PYTHON, "-c", RUN, *map(str, arguments)],
+        [PYTHON, "-c", program, *map(str, arguments)],
         capture_output=True,
         text=True,
         timeout=PATIENCE,
@@ -41,7 +52,7 @@ def test_a_corpus_is_made_or_refused_without_torch(tmp_path: Path, text: str, co
         (tmp_path / "in" / f"{part}.iob").write_text(text)
     shown = imported("init", "corpus", tmp_path / "in", tmp_path / "out")
     assert f"exit code {code}" in shown
-    assert "spacy True\ntorch False\ntransformers False\npandas False" in shown
+    assert "spacy True\ntorch False\ntransformers False\npandas False\nspacy.cli False" in shown
     assert (tmp_path / "out" / "train.spacy").exists() == (code == 0)
 
 
@@ -49,6 +60,13 @@ def test_annotation_imports_the_packages_of_its_own_components(trained_path: Pat
     (tmp_path / "in.txt").write_text("Ada left.\n")
     shown = imported("annotate", trained_path, tmp_path / "in.txt", tmp_path / "out.jsonl")
     assert "exit code 0" in shown and "torch True\ntransformers False" in shown
+    assert "spacy.cli False" in shown
+    # Some versions of torch import it themselves.
+    assert imported(program="import sys, torch; print('sympy', 'sympy' in sys.modules)") in shown
+
+
+def test_the_commands_of_spacy_are_imported_when_they_are_used():
+    assert imported(program=LATER) == "True\nTrue\n"
 
 
 def test_the_packages_of_all_components_are_imported_again_after_the_block():

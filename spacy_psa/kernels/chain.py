@@ -54,12 +54,27 @@ def viterbi(
 
 
 @compiled()
+def _longest(lengths):  # type: ignore[no-untyped-def]
+    """Find the largest length, 0 if there is none.
+
+    For `lengths.max()`, as for `np.argmax`, numba imports scipy's linear algebra.
+    """
+    longest = 0
+    for length in lengths:
+        longest = max(longest, length)
+    return longest
+
+
+@compiled()
 def _trace(best, back, path):  # type: ignore[no-untyped-def]
     """Write the best tags (n,) to `path`, and return their score; -inf leaves `path` as it is.
 
     `best` (K,) has the scores of the last tags, and `back` (n, K) the best tag before each tag.
     """
-    last = np.argmax(best)
+    last = 0
+    for y in range(1, len(best)):
+        if best[y] > best[last]:
+            last = y
     if best[last] > -np.inf:
         path[-1] = last
         for t in range(len(path) - 1, 0, -1):

@@ -8,7 +8,7 @@ legal pairs, with the same results to the bit.
 import numpy as np
 from numpy.typing import NDArray
 
-from spacy_psa.kernels.chain import _merge, _trace, _trace_kbest
+from spacy_psa.kernels.chain import _longest, _merge, _trace, _trace_kbest
 from spacy_psa.kernels.compiled import compiled
 
 Floats = NDArray[np.float32] | NDArray[np.float64]
@@ -45,7 +45,7 @@ def viterbi(
     tags = len(begins) - 1
     scores = np.empty(len(lengths), np.float64)
     path = np.zeros(len(emissions), np.int64)
-    back = np.empty((lengths.max() if len(lengths) else 0, tags), np.int32)
+    back = np.empty((_longest(lengths), tags), np.int32)
     best = np.empty(tags, np.float64)
     step = np.empty(tags, np.float64)
     others = np.ones(tags, np.bool_)
@@ -109,7 +109,7 @@ def kbest(
     tags = len(begins) - 1
     scores = np.full((k, len(lengths)), -np.inf)
     path = np.zeros((k, len(emissions)), np.int64)
-    back = np.empty((lengths.max() if len(lengths) else 0, tags, k), np.int32)
+    back = np.empty((_longest(lengths), tags, k), np.int32)
     best = np.empty((tags, k), np.float64)
     step = np.empty((tags, k), np.float64)
     others = np.ones(tags, np.bool_)

@@ -20,7 +20,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from spacy_psa.kernels.chain import _logsumexp, _trace
+from spacy_psa.kernels.chain import _logsumexp, _longest, _trace
 from spacy_psa.kernels.compiled import compiled
 
 Floats = NDArray[np.float32] | NDArray[np.float64]
@@ -39,7 +39,7 @@ def viterbi(
     tags = len(begins) - 1
     scores = np.empty(len(lengths), np.float64)
     path = np.zeros(len(potentials), np.int64)
-    back = np.empty((lengths.max() if len(lengths) else 0, tags), np.int32)
+    back = np.empty((_longest(lengths), tags), np.int32)
     best = np.empty(tags, np.float64)
     step = np.empty(tags, np.float64)
     first = 0
@@ -102,7 +102,7 @@ def forward_backward(
     pairs = np.zeros_like(potentials)
     alpha = np.empty(tags, np.float64)
     after = np.empty(tags, np.float64)
-    total = np.empty((lengths.max() if len(lengths) else 0, tags), np.float64)
+    total = np.empty((_longest(lengths), tags), np.float64)
     marginal = np.empty(tags, np.float64)
     before = np.empty(tags, np.float64)
     first = 0

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from spacy_psa.modules.initialization import WithoutDraws
 from spacy_psa.modules.products import Precision, multiplier, multipliers
 
 
@@ -81,7 +82,8 @@ class LabelPair(_Pairs):
         if pairs is None:
             self.pair = nn.Linear(input_width, labels * labels)
         else:
-            self.pair = nn.utils.skip_init(nn.Linear, input_width, len(pairs))
+            with WithoutDraws():  # `nn.utils.skip_init` would import sympy
+                self.pair = nn.Linear(input_width, len(pairs))
             # An `nn.Linear` of all pairs would draw these, and a seed keeps its weights.
             self._draw(1.0)
             torch.empty(labels * labels).uniform_()
