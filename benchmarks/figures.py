@@ -45,7 +45,7 @@ from spacy_psa.errors import InputError
 
 ROOT = FOLDER.parent
 GENERATED = ROOT / "docs" / "reference"
-NUMBER = r"(?<![\w.,])[+-]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?(?:\s±\s\d+(?:\.\d+)?)?"
+NUMBER = r"(?<![\w.,])[+-]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?(?:\s±\s\d+(?:,\d{3})*(?:\.\d+)?)?"
 FIGURE = re.compile(rf"({NUMBER})(<!-- (?!holds: |row: )(.+?) -->)", re.DOTALL)
 HOLDS = re.compile(r"<!-- holds: (.+?) -->", re.DOTALL)
 COLUMNS = re.compile(r"<!-- columns\n(.+?)\n-->\n((?:\|[^\n]*\n)+)", re.DOTALL)
