@@ -17,7 +17,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 if not Path("/dev/nvidiactl").exists():  # Triton reads it when it is imported
     os.environ.setdefault("TRITON_INTERPRET", "1")
 pytest.register_assert_rewrite("tests.helpers")
-settings.register_profile("random", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "random", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.register_profile("same", parent=settings.get_profile("random"), derandomize=True)
 settings.load_profile("same")  # other examples in each run: --hypothesis-profile random
 

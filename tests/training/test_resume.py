@@ -17,13 +17,8 @@ from spacy.tokens import DocBin
 from spacy_psa.errors import InputError
 from spacy_psa.training.checkpoint import Checkpoints
 from spacy_psa.training.model_folders import ModelFolders, exchange
-from tests.helpers.trainings import (
-    digests,
-    killed_at,
-    make_config,
-    run,
-    start_process,
-)
+from tests.helpers.patience import PATIENCE, wait_for
+from tests.helpers.trainings import digests, killed_at, make_config, run, start_process
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +59,7 @@ def test_a_training_can_be_killed_again_and_again(tmp_path, monkeypatch, corpus,
 def test_a_sigkill_at_any_moment_is_survived(tmp_path, corpus, whole):
     config, options = make_config(corpus, "adam"), {"resume": True, "save_every": 1}
     for least in (3, 17):
-        process = start_process(run_with, tmp_path, config, options)
+        process = start_process(run_up_to, least + 5, tmp_path, config, options)
         while process.is_alive():
             saved = (tmp_path / "checkpoints").glob("step-*.pt")
             if max((int(path.stem[5:]) for path in saved), default=0) >= least:
@@ -75,7 +70,16 @@ def test_a_sigkill_at_any_moment_is_survived(tmp_path, corpus, whole):
     assert digests(run(tmp_path, config, **options)) == whole("adam")
 
 
-def run_with(folder, config, options):
+def run_up_to(last, folder, config, options):
+    """Train, but wait after a step, since whoever kills this process may be slow."""
+    save = Checkpoints.save
+
+    def save_and_wait(self, step, state):
+        save(self, step, state)
+        if step == last:
+            time.sleep(PATIENCE)
+
+    Checkpoints.save = save_and_wait
     run(folder, config, **options)
 
 
@@ -205,12 +209,13 @@ def test_the_log_of_a_resumed_training_has_each_evaluation_once(tmp_path, monkey
 def test_a_second_training_in_the_folder_is_an_error_until_the_first_has_ended(tmp_path, corpus):
     config = make_config(corpus)
     first = start_process(run, tmp_path, make_config(corpus, max_steps=100_000))
-    while not list(tmp_path.glob("checkpoints/step-*.pt")):
-        time.sleep(0.05)
-    with pytest.raises(InputError, match="another process trains in this folder"):
-        run(tmp_path, config)
-    os.kill(first.pid, signal.SIGKILL)
-    first.join()
+    try:
+        wait_for(lambda: list(tmp_path.glob("checkpoints/step-*.pt")))
+        with pytest.raises(InputError, match="another process trains in this folder"):
+            run(tmp_path, config)
+    finally:  # else the tests would never end
+        first.kill()
+        first.join()
     assert (run(tmp_path, config) / "model-last").is_dir()
 
 

@@ -14,7 +14,7 @@ import spacy
 from spacy.tokens import Doc, DocBin
 
 from spacy_psa.errors import InputError
-from spacy_psa.studio.active_learning import beginning
+from spacy_psa.studio.active_learning import beginning, teaching
 from spacy_psa.studio.active_learning.beginning import Beginning
 from spacy_psa.studio.active_learning.export import ExportCounts, decided_texts, reference_doc
 from spacy_psa.studio.active_learning.store import Component, open_store
@@ -45,7 +45,12 @@ from tests.helpers.pipelines import (
 )
 
 
-def untrained(rate=0.02, **settings):
+@pytest.fixture(autouse=True)
+def short_epochs(monkeypatch):
+    monkeypatch.setattr(teaching, "STEPS", 4)
+
+
+def untrained(rate=0.04, **settings):
     """A pipeline with random weights and a config that learns quickly."""
     nlp = make_nlp(**settings)
     nlp.config["training"]["optimizer"] = {"@optimizers": "Adam.v1", "learn_rate": rate}
@@ -235,7 +240,7 @@ def test_only_the_component_learns(lesson):
         for token in example.reference:
             token.tag_ = "X" if token.ent_type else "Y"
     nlp.initialize(lambda: examples)
-    nlp.config["training"]["optimizer"] = {"@optimizers": "Adam.v1", "learn_rate": 0.02}
+    nlp.config["training"]["optimizer"] = {"@optimizers": "Adam.v1", "learn_rate": 0.04}
     before = [parameter.clone() for parameter in parameters(nlp.get_pipe("tagger"))]
     old = [parameter.clone() for parameter in parameters(nlp.get_pipe("ner"))]
     gold = [example.reference for example in examples]
@@ -256,7 +261,7 @@ def listening(*names):
         nlp.add_pipe("crf_ner", name=name, config={"model": model})
     examples = make_examples(nlp)
     nlp.initialize(lambda: examples)
-    nlp.config["training"]["optimizer"] = {"@optimizers": "Adam.v1", "learn_rate": 0.02}
+    nlp.config["training"]["optimizer"] = {"@optimizers": "Adam.v1", "learn_rate": 0.04}
     return nlp, [example.reference for example in examples]
 
 
@@ -296,7 +301,7 @@ def test_a_chunker_learns_from_complete_texts(tmp_path):
     nlp.add_pipe("crf_chunker", name="chunker", config={"model": small_model()})
     examples = make_chunk_examples(nlp)
     nlp.initialize(lambda: examples)
-    nlp.config["training"]["optimizer"] = {"@optimizers": "Adam.v1", "learn_rate": 0.02}
+    nlp.config["training"]["optimizer"] = {"@optimizers": "Adam.v1", "learn_rate": 0.04}
     gold = [example.reference for example in examples]
     result = teach(nlp, "chunker", gold, gold)
     assert result.score > result.before
