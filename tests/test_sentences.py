@@ -5,13 +5,7 @@ from spacy.tokens import Doc, Span
 from spacy.vocab import Vocab
 
 from spacy_psa import sentences
-from spacy_psa.sentences import (
-    EMBEDDED,
-    Sentences,
-    SplitDocs,
-    sentence_bounds,
-    split_sentences,
-)
+from spacy_psa.sentences import EMBEDDED, Sentences, SplitDocs, sentence_bounds, split_sentences
 
 
 @pytest.fixture

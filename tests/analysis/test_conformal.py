@@ -8,11 +8,7 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from spacy_psa.analysis.conformal import (
-    least_probability,
-    observed_coverage,
-    truth_probabilities,
-)
+from spacy_psa.analysis.conformal import least_probability, observed_coverage, truth_probabilities
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.coverage import Coverage
 from tests.helpers.analyses import enumerate_doc

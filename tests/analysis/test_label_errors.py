@@ -6,13 +6,7 @@ from spacy.tokens import Doc, DocBin, Span
 from thinc.api import Adam
 
 from spacy_psa.analysis.corrections import correct, layer_of, make_rows
-from spacy_psa.analysis.label_errors import (
-    AGREEMENT,
-    MISSED,
-    annotation,
-    find_suspects,
-    ranked,
-)
+from spacy_psa.analysis.label_errors import AGREEMENT, MISSED, annotation, find_suspects, ranked
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.chain_analyses import ChainSentence
 from tests.helpers.analyses import enumerate_doc

@@ -204,14 +204,7 @@ def letters_of(words, letters=3):
 
 def test_letters_are_the_first_and_the_last_with_padding_in_between():
     words = ["a", "ab", "abc", "abcd", "abcdef", "abcdefghi"]
-    assert letters_of(words) == [
-        "a____a",
-        "ab__ab",
-        "abcabc",
-        "abcbcd",
-        "abcdef",
-        "abcghi",
-    ]
+    assert letters_of(words) == ["a____a", "ab__ab", "abcabc", "abcbcd", "abcdef", "abcghi"]
 
 
 def test_letters_of_the_paper_make_512():

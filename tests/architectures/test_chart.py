@@ -29,11 +29,7 @@ FACTORED = {
     "relu_dropout": 0.0,
     "residual_dropout": 0.0,
 }
-ENCODERS = {
-    "own rows": {**FACTORED, "boundaries": True},
-    "words alone": FACTORED,
-    "bilstm": None,
-}
+ENCODERS = {"own rows": {**FACTORED, "boundaries": True}, "words alone": FACTORED, "bilstm": None}
 
 
 def resolved(encoder, **options):

@@ -27,12 +27,7 @@ FACTORED = {
     "relu_dropout": 0.0,
     "residual_dropout": 0.0,
 }
-PSA = {
-    "hidden": 8,
-    "lstm_input_dropout": 0.0,
-    "lstm_output_dropout": 0.0,
-    "attention_dropout": 0.0,
-}
+PSA = {"hidden": 8, "lstm_input_dropout": 0.0, "lstm_output_dropout": 0.0, "attention_dropout": 0.0}
 ENCODERS = {
     "Transformer": SMALL,
     "TENER": {**SMALL, "key_relative_bias": True},

@@ -184,11 +184,7 @@ def test_keys_of_the_input_that_the_annotation_replaces_are_named(model, tmp_pat
     assert_one_error(result, "--text-key ents")
 
 
-UNUSUAL = {
-    "big": str(2**64),
-    "deep": "[" * 600 + "]" * 600,
-    "surrogate": '"\\ud83d"',
-}
+UNUSUAL = {"big": str(2**64), "deep": "[" * 600 + "]" * 600, "surrogate": '"\\ud83d"'}
 
 
 @pytest.mark.parametrize("n_process", [1, 2])

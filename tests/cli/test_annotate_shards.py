@@ -169,8 +169,7 @@ def test_nothing_is_lost_or_doubled_when_a_worker_and_then_the_driver_are_killed
     out = tmp_path / "out"
     words = arguments(model, tmp_path)
     driver = subprocess.Popen(
-        [sys.executable, "-m", "spacy_psa", "annotate", *words],
-        stderr=subprocess.DEVNULL,
+        [sys.executable, "-m", "spacy_psa", "annotate", *words], stderr=subprocess.DEVNULL
     )
 
     def at_work():

@@ -208,7 +208,7 @@ def test_the_nearest_place_of_a_quote_decides(text, mark, place):
     assert misfits.moved == 1 and not misfits.lines
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.tuples(

@@ -120,7 +120,7 @@ def graphs(draw):
     return [draw(st.integers(words, root)) for _ in range(words)] + ups, words
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(graphs(), st.data())
 def test_raising_gives_a_continuous_tree_and_moves_nodes_only_upwards(graph, data):
     above, words = graph

@@ -214,10 +214,7 @@ def with_spaces(words, spaces):
 
 @pytest.mark.parametrize(
     ("style", "text"),
-    [
-        ("straight", '"Don\'t go," she said: "Stay."'),
-        ("curly", "“Don't go,” she said: “Stay.”"),
-    ],
+    [("straight", '"Don\'t go," she said: "Stay."'), ("curly", "“Don't go,” she said: “Stay.”")],
 )
 def test_a_sentence_of_the_treebank_reads_as_text(style, text):
     words = text_quotes(TREEBANK, TAGS, style)
@@ -259,12 +256,7 @@ def test_apostrophes_stay_and_closing_single_marks_do_not():
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "It cost $5 (or less), 10%.",
-        "I'm gonna say we cannot.",
-        "Ada's dogs' bowls: two.",
-    ],
+    "text", ["It cost $5 (or less), 10%.", "I'm gonna say we cannot.", "Ada's dogs' bowls: two."]
 )
 def test_spaces_are_those_of_text(text):
     tokens = {

@@ -177,10 +177,7 @@ def test_a_broken_tree_between_mark_up_is_named_by_its_line(write, vocab):
     ("style", "found"),
     [
         (PENN, [(0, 3, "S"), (0, 2, "NP"), (2, 3, "VP")]),
-        (
-            replace(PENN, merge_same=False),
-            [(0, 3, "S"), (0, 2, "NP"), (0, 2, "NP"), (2, 3, "VP")],
-        ),
+        (replace(PENN, merge_same=False), [(0, 3, "S"), (0, 2, "NP"), (0, 2, "NP"), (2, 3, "VP")]),
         (
             replace(PENN, labels="functions"),
             [(0, 3, "S"), (0, 2, "NP-SBJ"), (0, 2, "NP"), (2, 3, "VP")],
@@ -255,8 +252,7 @@ def test_marks_and_empty_elements_of_parsed_corpora_are_left_out_and_counted(wri
 
 
 @pytest.mark.parametrize(
-    ("text", "count", "first"),
-    [(ICELANDIC.split("*/\n")[1], 4, "(CODE"), (JAPANESE, 1, "(ID")],
+    ("text", "count", "first"), [(ICELANDIC.split("*/\n")[1], 4, "(CODE"), (JAPANESE, 1, "(ID")]
 )
 def test_leaves_that_do_not_look_like_words_are_counted(write, vocab, text, count, first):
     repairs = Counter()

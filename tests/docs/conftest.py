@@ -57,11 +57,7 @@ SMALL = {
         "@architectures": "spacy-psa.ConcatEmbed.v1",
         "*": {
             "words": {"@architectures": "spacy-psa.WordEmbed.v1", "width": 24, "rows": 5000},
-            "characters": {
-                "@architectures": "spacy-psa.CharBiLSTM.v1",
-                "width": 8,
-                "hidden": 8,
-            },
+            "characters": {"@architectures": "spacy-psa.CharBiLSTM.v1", "width": 8, "hidden": 8},
         },
     },
     "encode": {

@@ -7,10 +7,7 @@ from torch import Tensor, nn
 
 
 def batch(
-    lengths: Sequence[int] | Tensor,
-    width: int,
-    seed: int = 1,
-    dtype: torch.dtype = torch.float64,
+    lengths: Sequence[int] | Tensor, width: int, seed: int = 1, dtype: torch.dtype = torch.float64
 ) -> tuple[Tensor, Tensor]:
     """Random token vectors, (sum(lengths), width), and the lengths as a tensor."""
     lengths = torch.as_tensor(lengths)

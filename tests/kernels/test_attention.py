@@ -140,6 +140,5 @@ def test_layout_of_the_inputs_does_not_matter():
     options = {"activation": "tanh", "signed": False, "masked": True, "band": 4}
     strided = [t.detach().T.contiguous().T.requires_grad_() if t.dim() == 2 else t for t in tensors]
     torch.testing.assert_close(
-        run(attend, strided, lengths, **options),
-        run(attend, tensors, lengths, **options),
+        run(attend, strided, lengths, **options), run(attend, tensors, lengths, **options)
     )

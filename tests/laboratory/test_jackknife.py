@@ -46,11 +46,7 @@ def memory(name, docs):
     return with_pipe(nlp, tag)
 
 
-@given(
-    st.lists(st.integers(0, 5), min_size=2, max_size=30),
-    st.integers(2, 4),
-    st.integers(0, 3),
-)
+@given(st.lists(st.integers(0, 5), min_size=2, max_size=30), st.integers(2, 4), st.integers(0, 3))
 def test_documents_stay_together_and_no_fold_is_empty(documents, folds, seed):
     if len(documents) < folds:
         with pytest.raises(InputError, match="fewer --folds"):

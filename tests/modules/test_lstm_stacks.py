@@ -113,12 +113,7 @@ def test_a_gpu_gives_what_the_cpu_gives():
 
 # The XOR of Li2019 section 6.1: "and" is I in the first two phrases and O in the others.
 
-PHRASES = {
-    "Key and Peele": "BIE",
-    "You and I": "BIE",
-    "Key and I": "OOO",
-    "You and Peele": "OOO",
-}
+PHRASES = {"Key and Peele": "BIE", "You and I": "BIE", "Key and I": "OOO", "You and Peele": "OOO"}
 ENCODERS = {
     "plain": lambda d: BiLSTM(d, d, layers=2, separate=True, **DRY),
     "cross": lambda d: BiLSTM(d, d, layers=2, **DRY),

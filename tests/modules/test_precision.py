@@ -16,14 +16,7 @@ from spacy_psa.modules.documents import (
 from spacy_psa.modules.idcnn import IDCNN
 from spacy_psa.modules.int8 import quantize
 from spacy_psa.modules.lstm import BiLSTM, _by_torch
-from spacy_psa.modules.products import (
-    ROWS,
-    affine,
-    filled,
-    linear,
-    multiplier,
-    multiplier_of_all,
-)
+from spacy_psa.modules.products import ROWS, affine, filled, linear, multiplier, multiplier_of_all
 from spacy_psa.modules.psa import PSABiLSTM
 from spacy_psa.modules.self_attentive import SelfAttentiveBiLSTM
 

@@ -20,13 +20,7 @@ from typer.testing import CliRunner
 from tests.helpers.commands import succeed
 from tests.helpers.paths import CONFIGS
 from tests.helpers.patience import PATIENCE
-from tests.helpers.pipelines import (
-    LOAD_AND_ANNOTATE,
-    MARKED,
-    TEXTS,
-    annotate,
-    make_examples,
-)
+from tests.helpers.pipelines import LOAD_AND_ANNOTATE, MARKED, TEXTS, annotate, make_examples
 from tests.helpers.processes import run_elsewhere
 from tests.helpers.quick_python import PYTHON
 

@@ -19,11 +19,7 @@ from tests.helpers.encoders import pretrained, write_encoder
 from tests.helpers.pipelines import TEXTS, make_examples, train
 
 SIZES = {"hidden_size": 128, "intermediate_size": 512}  # layers that are large enough for int8
-ENCODE = {
-    "@architectures": "spacy-psa.SelfAttentiveBiLSTM.v1",
-    "hidden": 8,
-    "heads": 2,
-}
+ENCODE = {"@architectures": "spacy-psa.SelfAttentiveBiLSTM.v1", "hidden": 8, "heads": 2}
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["fine-tuned", "frozen"])

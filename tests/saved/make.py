@@ -107,7 +107,7 @@ EMBEDDERS = {
             "words": {
                 "@architectures": "spacy-psa.SentenceDropout.v1",
                 "layer": {**WORDS, "replace_rare": True, "spread": 0.3, "pretrained": False},
-            },
+            }
         },
     },
     "frozen": {**WORDS, "trainable": False},
@@ -147,10 +147,7 @@ def components():
     common = {"confidence": True, "overwrite": True}
     for name, encode in ENCODERS.items():
         yield f"ner_{name}", "crf_ner", {"model": crf(encode), **common}
-    embed = {
-        "@architectures": "spacy-psa.ConcatEmbed.v1",
-        "*": {"words": WORDS, **EMBEDDERS},
-    }
+    embed = {"@architectures": "spacy-psa.ConcatEmbed.v1", "*": {"words": WORDS, **EMBEDDERS}}
     wide = {**SMALL, "hidden": 4, "layers": 1, "separate": False}
     yield "ner_embedders", "crf_ner", {"model": crf(wide, embed, "label_pair"), **common}
     softmax = {"@architectures": "spacy-psa.Softmax.v1", "tok2vec": tok2vec(SMALL)}

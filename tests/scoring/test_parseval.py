@@ -263,7 +263,7 @@ def naive(tree: Parsed) -> tuple[list[str], list[str], list[tuple[frozenset[int]
     )
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(tree_pairs())
 def test_counts_are_those_of_a_naive_comparison(pair):
     score = score_pair(*pair)

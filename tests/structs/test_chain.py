@@ -12,11 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from spacy_psa.structs.chain import LinearChain
-from tests.helpers.chains import (
-    enumerate_sequences,
-    log_total,
-    random_potentials,
-)
+from tests.helpers.chains import enumerate_sequences, log_total, random_potentials
 from tests.helpers.structs import INF, TOLERANCE, on_both_paths, quick
 
 LENGTHS = torch.tensor([4, 1, 3, 2, 5])

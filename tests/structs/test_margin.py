@@ -9,10 +9,7 @@ from hypothesis import strategies as st
 
 from spacy_psa.structs.span_cells import hamming
 from spacy_psa.structs.tree import SpanTree
-from tests.helpers.span_trees import (
-    enumerate_trees,
-    random_scores,
-)
+from tests.helpers.span_trees import enumerate_trees, random_scores
 from tests.helpers.structs import INF, TOLERANCE, quick
 
 LENGTHS = torch.tensor([4, 1, 3, 2])

@@ -16,13 +16,7 @@ from spacy_psa.laboratory.search.space import check_names, read_space
 from spacy_psa.laboratory.search.study import SILENCE, Search, present
 from spacy_psa.laboratory.search.trial_logger import trial_logger
 from tests.helpers.paths import CONFIGS
-from tests.helpers.searches import (
-    RATE,
-    TOK2VEC,
-    search_config,
-    search_together,
-    write_search,
-)
+from tests.helpers.searches import RATE, TOK2VEC, search_config, search_together, write_search
 from tests.helpers.trainings import start_process
 
 pytest.importorskip("optuna", reason="needs the extra `search`")
@@ -171,11 +165,7 @@ def five(folder, tmp_path_factory):
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "a.journal",
-        "sqlite:///{}/a.db",
-        pytest.param(POSTGRES, id="postgresql", marks=no_postgres),
-    ],
+    ["a.journal", "sqlite:///{}/a.db", pytest.param(POSTGRES, id="postgresql", marks=no_postgres)],
 )
 def test_several_processes_search_together_and_replace_one_that_is_killed(
     folder, tmp_path, name, five

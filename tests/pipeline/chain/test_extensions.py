@@ -5,10 +5,7 @@ import json
 import pytest
 from spacy.tokens import Doc, DocBin, Span
 
-from tests.helpers.pipelines import (
-    TEXTS,
-    scored,
-)
+from tests.helpers.pipelines import TEXTS, scored
 
 
 def test_confidence_of_a_span_is_looked_up_with_its_label(unsure):

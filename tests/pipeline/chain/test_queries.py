@@ -7,12 +7,7 @@ from spacy.tokens import DocBin, Span
 from thinc.api import Model
 
 from spacy_psa.errors import InputError
-from tests.helpers.pipelines import (
-    TEXTS,
-    make_examples,
-    make_nlp,
-    train,
-)
+from tests.helpers.pipelines import TEXTS, make_examples, make_nlp, train
 
 
 def test_own_predictions_are_no_evidence(unsure):

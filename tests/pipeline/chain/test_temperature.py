@@ -6,12 +6,7 @@ import spacy
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.coverage import CountCorrection, Coverage, Promise
 from tests.helpers.analyses import Truth, enumerate_doc
-from tests.helpers.pipelines import (
-    entities,
-    make_examples,
-    make_nlp,
-    random_nlp,
-)
+from tests.helpers.pipelines import entities, make_examples, make_nlp, random_nlp
 
 
 def test_temperature_flattens_the_distribution_and_keeps_the_best():

@@ -13,12 +13,7 @@ from spacy_psa.errors import InputError
 from spacy_psa.pipeline.parser.chart import Constraints, constrain
 from spacy_psa.pipeline.parser.constituents import KEY
 from spacy_psa.structs.tree import SpanTree
-from tests.helpers.parsers import (
-    chart_model,
-    make_listening_parser,
-    make_parser,
-    train_parser,
-)
+from tests.helpers.parsers import chart_model, make_listening_parser, make_parser, train_parser
 from tests.helpers.pipelines import parameters, randomize
 from tests.helpers.trees import flat, parse_tree
 

@@ -67,10 +67,7 @@ def lesson(tmp_path):
         decide_all(store, skip=lambda number: number == 8)
         store.decide(8, "ann", "ner", [accept(3, 4, "ORG"), reject(1, 2, "PER")])
     return Lesson(
-        model=str(tmp_path / "model"),
-        store=file,
-        component="ner",
-        output=tmp_path / "names-model",
+        model=str(tmp_path / "model"), store=file, component="ner", output=tmp_path / "names-model"
     )
 
 

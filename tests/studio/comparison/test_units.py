@@ -11,11 +11,7 @@ from spacy.training import Example
 
 from spacy_psa.errors import InputError
 from spacy_psa.scoring.sentence_counts import entity_counts
-from spacy_psa.scoring.statistics import (
-    bootstrap_interval,
-    paired_interval,
-    sentence_p_value,
-)
+from spacy_psa.scoring.statistics import bootstrap_interval, paired_interval, sentence_p_value
 from spacy_psa.studio.comparison.matching import cases, confusion, match
 from spacy_psa.studio.comparison.scores import count_table, score_rows, significance
 from spacy_psa.studio.comparison.units import Units, find_component, read_gold

@@ -47,9 +47,7 @@ def browser():
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=CHROMIUM,
-            args=["--no-sandbox", "--disable-gpu"],
-            timeout=MILLISECONDS,
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"], timeout=MILLISECONDS
         )
         yield browser
         browser.close()

@@ -30,10 +30,7 @@ def options():
 @pytest.fixture
 def opened(nlp, lines, options, tmp_path):
     """The work, and the address of its server."""
-    with (
-        annotating(nlp, tmp_path, lines, **options) as (work, app),
-        running(app) as address,
-    ):
+    with annotating(nlp, tmp_path, lines, **options) as (work, app), running(app) as address:
         yield work, address
 
 

@@ -191,11 +191,7 @@ def test_another_model_component_is_named_when_there_is_nothing_to_show(page, ad
     page.route(
         "**/api/models",
         lambda route: route.fulfill(
-            json={
-                "models": [{"name": "small", "components": []}],
-                "max_chars": 9,
-                "views": [],
-            }
+            json={"models": [{"name": "small", "components": []}], "max_chars": 9, "views": []}
         ),
     )
     page.reload()

@@ -49,10 +49,7 @@ def test_suggested_tags_are_accepted_rejected_and_given_to_several_words(
     served, open_page, tmp_path, shoot, drag
 ):
     options = {"component": "tagger"}
-    with (
-        annotating(served.nlp, tmp_path, LINES, **options) as (work, app),
-        running(app) as address,
-    ):
+    with annotating(served.nlp, tmp_path, LINES, **options) as (work, app), running(app) as address:
         page = open_page(f"{address}/annotate#1", "#result .span")
         page.locator("#least").fill("0")
         assert page.locator(".span").count() == 4
