@@ -109,8 +109,10 @@ def test_a_run_that_is_finished_starts_nothing(model, tmp_path, monkeypatch):
 # With workers
 
 
-def test_good_shards_are_finished_beside_bad_ones(model, tmp_path):
+def test_good_shards_are_finished_beside_bad_ones(model, tmp_path, monkeypatch):
+    """By an own cluster, whose workers would otherwise give way to all other processes."""
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'spacy-psa[ray]'")
+    monkeypatch.setenv("RAY_worker_niceness", "0")
     put(tmp_path / "in", "a.jsonl", {"id": 1, "text": "in London"}, "no\n")
     put(
         tmp_path / "in", "b.jsonl", {"id": 2, "text": "in London"}, {"id": 3, "text": "x" * 1000001}

@@ -123,6 +123,7 @@ def serve() -> dict[str, Any]:
     listening.bind(f"{place}/server")
     import spacy.lang.en  # noqa: F401
     import torch
+    import torch._dynamo  # which optimizers of torch load
     import typer  # noqa: F401
 
     sys.path.append(str(Path(__file__).parents[2]))
