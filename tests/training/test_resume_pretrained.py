@@ -17,7 +17,7 @@ def test_a_resumed_training_ends_with_the_same_files(tmp_path, monkeypatch, corp
         "frozen": {"frozen": True},
         "cached": {"frozen": True, "cache": str(tmp_path / "cache")},
     }
-    config = make_config(corpus, "adam")
+    config = make_config(corpus, "adam", max_steps=14)
     model = config["components"]["ner"]["model"]
     model["tok2vec"]["embed"]["*"]["encoder"] = pretrained(encoder, layers=2, **settings[kind])
     whole = digests(run(tmp_path / "whole", config))
