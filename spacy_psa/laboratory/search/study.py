@@ -8,7 +8,7 @@ import socket
 import time
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any, Literal
@@ -22,7 +22,7 @@ from spacy.training.initialize import init_nlp
 from spacy.training.loop import train
 from spacy.util import dot_to_dict
 from sqlalchemy import URL
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 from thinc.api import Config
 
 from spacy_psa.corpora.docbin import codecs_known
@@ -47,8 +47,12 @@ EVERY = 30.0
 """Seconds between two signs of life."""
 SILENCE = 300.0
 """Seconds without a sign of life after which a process on another machine is considered dead."""
-PAUSE = 1.0
-"""Seconds until a database that cannot be opened is tried again."""
+RACES = (IntegrityError, OperationalError, ProgrammingError)
+"""Errors of a database whose tables another process may be making."""
+TRIES, PAUSE = 5, 1.0
+"""How often it is tried again, and the seconds before that."""
+LOCKED = 60.0
+"""Seconds to wait for an SQLite file to which another process writes."""
 
 
 class Search:
@@ -309,11 +313,13 @@ def open_storage(place: str) -> BaseStorage:
 
 
 def _database(url: str) -> RDBStorage:
-    try:
-        return RDBStorage(url)
-    except DBAPIError:
-        time.sleep(PAUSE)  # another process may be making the tables
-        return RDBStorage(url)
+    # Otherwise SQLite gives up after five seconds in which another process writes.
+    options = {"connect_args": {"timeout": LOCKED}} if url.startswith("sqlite") else {}
+    for _ in range(TRIES):
+        with suppress(*RACES):
+            return RDBStorage(url, engine_kwargs=options)
+        time.sleep(PAUSE)
+    return RDBStorage(url, engine_kwargs=options)
 
 
 @contextmanager
