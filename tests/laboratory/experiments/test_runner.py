@@ -219,7 +219,8 @@ def test_processes_train_as_this_one_does(folder):
 
 
 def test_processes_end_with_the_generator_and_with_their_starter(folder):
-    jobs = jobs_of(TEXT)
+    endless = 'overrides = {"training.max_steps" = 1000000}'
+    jobs = jobs_of(plan_text(run_table("a", endless), seeds="[1]"))
     rounds = run_jobs(jobs, lambda folders: run_locally(folders, OPTIONS, 1), Path("out"))
     assert next(rounds) == []
     rounds.close()

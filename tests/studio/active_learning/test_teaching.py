@@ -362,15 +362,24 @@ def test_the_process_writes_an_error_as_one_line_of_json(lesson, tmp_path):
 
 
 def test_the_process_ends_with_the_server_that_started_it(lesson, tmp_path):
-    with teach_process(lesson.model_copy(update={"dev": dev_file(tmp_path / "dev.spacy")})) as it:
+    lesson = lesson.model_copy(update={"dev": dev_file(tmp_path / "dev.spacy")})
+    with teach_process(lesson, "-c", ENDLESS) as it:
         assert "epoch" in json.loads(it.stdout.readline())
         it.stdin.close()
         assert it.wait(PATIENCE) == 1
     assert not lesson.output.exists()
 
 
-def teach_process(lesson):
-    command = [sys.executable, "-m", "spacy_psa.studio.active_learning.teach_process"]
+ENDLESS = """
+from spacy_psa.studio.active_learning import teach_process
+teach_process.EPOCHS = teach_process.PATIENCE = 10**6
+teach_process.main()
+"""
+
+
+def teach_process(lesson, *words):
+    words = words or ("-m", "spacy_psa.studio.active_learning.teach_process")
+    command = [sys.executable, *words]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     process.stdin.write(lesson.model_dump_json() + "\n")
     process.stdin.flush()
