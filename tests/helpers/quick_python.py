@@ -123,8 +123,10 @@ def serve() -> dict[str, Any]:
     listening.bind(f"{place}/server")
     import spacy.lang.en  # noqa: F401
     import torch
-    import torch._dynamo  # which optimizers of torch load
     import typer  # noqa: F401
+
+    with suppress(Exception):  # as where torch does not know this version of Python
+        import torch._dynamo  # which optimizers of torch load
 
     sys.path.append(str(Path(__file__).parents[2]))
     from tests.helpers.english import shorten_exceptions
