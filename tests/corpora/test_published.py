@@ -37,23 +37,6 @@ def read_conll2000(path, member, repairs):
     return conll2000.read_docs(path, VOCAB, repairs, member)
 
 
-def read_ontonotes(path, split, repairs):
-    return ontonotes.read_docs(path, VOCAB, repairs, f"v4/data/{split}")
-
-
-ONTONOTES = "ontonotes5/conll-2012-en.tar.xz"
-
-
-@pytest.fixture(scope="module")
-def unpacked(corpora, tmp_path_factory):
-    """The folder of OntoNotes: its archive takes seconds to unpack, each time that it is read."""
-    folder = tmp_path_factory.mktemp("ontonotes")
-    with tarfile.open(corpora / ONTONOTES) as archive:
-        archive.extractall(folder, filter="data")
-    yield folder
-    shutil.rmtree(folder)
-
-
 @pytest.mark.parametrize(
     ("read", "name", "part", "counts", "types"),
     [
@@ -74,19 +57,14 @@ def unpacked(corpora, tmp_path_factory):
         (read_bmes, "weibo-ner/weiboNER_2nd_conll.train", None, (1350, 73778, 1895, 0), 8),
         (read_bmes, "weibo-ner/weiboNER_2nd_conll.dev", None, (270, 14509, 389, 0), 8),
         (read_bmes, "weibo-ner/weiboNER_2nd_conll.test", None, (270, 14842, 418, 0), 8),
-        # The papers have 63 and 3 sentences more for training and development.
-        (read_ontonotes, ONTONOTES, "train", (59861, 1087332, 81654, 0), 18),
-        (read_ontonotes, ONTONOTES, "development", (8525, 147669, 11062, 0), 18),
-        (read_ontonotes, ONTONOTES, "test", (8262, 152728, 11257, 0), 18),
     ],
 )
-def test_counts_equal_the_published_ones(corpora, request, read, name, part, counts, types):
+def test_counts_equal_the_published_ones(corpora, read, name, part, counts, types):
     """Sentences, tokens, entities or chunks, and documents that -DOCSTART- numbers."""
-    source = request.getfixturevalue("unpacked") if name == ONTONOTES else corpora / name
     repairs: Counter[str] = Counter()
     sentences = tokens = spans = documents = 0
     labels = set()
-    for doc in read(source, part, repairs):
+    for doc in read(corpora / name, part, repairs):
         group = doc.spans["chunks"] if read is read_conll2000 else doc.ents
         sentences, tokens, spans = sentences + 1, tokens + len(doc), spans + len(group)
         labels.update(span.label_ for span in group)
@@ -96,15 +74,36 @@ def test_counts_equal_the_published_ones(corpora, request, read, name, part, cou
             assert all(len(token) == 1 for token in doc)
     assert (sentences, tokens, spans, documents) == counts
     assert len(labels) == types
-    assert not repairs or read is not read_ontonotes
 
 
-def test_trees_of_the_wall_street_journal_are_counted_by_section(unpacked):
-    trees, tags = Counter(), set()
-    for doc in ontonotes.read_docs(unpacked, VOCAB, sections=parse_sections("00-24")):
-        trees[section_of(doc.user_data["document"])] += bool(doc.spans["constituents"])
-        tags.update(token.tag_ for token in doc)
+def test_sentences_names_and_trees_of_ontonotes_equal_the_published_ones(corpora, tmp_path):
+    """The archive is unpacked, which takes seconds, and each of its parts is read once."""
+    with tarfile.open(corpora / "ontonotes5/conll-2012-en.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    trees, tags, labels = Counter(), set(), set()
+    for part, counts in [
+        # The papers have 63 and 3 sentences more for training and development.
+        ("v4/data/train", (59861, 1087332, 81654)),
+        ("v4/data/development", (8525, 147669, 11062)),
+        ("v4/data/test", (8262, 152728, 11257)),
+        ("wsj-extra", None),  # trees alone
+    ]:
+        repairs: Counter[str] = Counter()
+        sums: Counter[str] = Counter()
+        labels.clear()
+        for doc in ontonotes.read_docs(tmp_path, VOCAB, repairs, part):
+            sums.update(sentences=1, tokens=len(doc), names=len(doc.ents))
+            labels.update(name.label_ for name in doc.ents)
+            section = section_of(doc.user_data["document"])
+            if section is not None:
+                trees[section] += bool(doc.spans["constituents"])
+                tags.update(token.tag_ for token in doc)
+        assert counts is None or (*sums.values(), len(labels)) == (*counts, 18)
+        assert not repairs
     groups = ["00-01", "02-21", "22", "23", "24"]
-    counts = [sum(trees[i] for i in parse_sections(group)) for group in groups]
-    assert counts == [2896, 30060, 1336, 1640, 1083]
+    counted = [sum(trees[i] for i in parse_sections(group)) for group in groups]
+    assert counted == [2896, 30060, 1336, 1640, 1083]
     assert len(tags) == 48
+    few = ontonotes.read_docs(tmp_path, VOCAB, sections=parse_sections("22-23"))
+    assert sum(bool(doc.spans["constituents"]) for doc in few) == 1336 + 1640
+    shutil.rmtree(tmp_path)
