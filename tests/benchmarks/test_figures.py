@@ -88,6 +88,14 @@ def test_the_numbers_of_a_row_are_those_of_its_record_or_comment():
     assert second == row
 
 
+def test_a_large_spread_can_be_filled_again():
+    text = "| a | clicks |\n| --- | --- |\n| b | 0 ± 0 |\n"
+    head = "<!-- columns\nclicks = [1000.0, 5000.0]\n-->\n"
+    once = fill(head + text, "conll2003", "page")
+    assert "| 3,000 ± 2,828 |" in once
+    assert fill(once, "conll2003", "page") == once
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
