@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from spacy_psa import kernels
+from spacy_psa.modules import lstm
 from spacy_psa.modules.lstm import BiLSTM
 from tests.helpers.modules import EXACT, gradcheck, randomised, with_gradients
 from tests.helpers.ragged import batch
@@ -54,6 +56,20 @@ def test_states_and_gradients_equal_torch_lstm_on_each_sentence(lengths, layers)
     ours, theirs = module(x, n), sentence_by_sentence(module, x, n)
     torch.testing.assert_close(ours, theirs, **EXACT)
     torch.testing.assert_close(gradients(ours, module, x), gradients(theirs, module, x), **EXACT)
+
+
+@pytest.mark.parametrize("lengths", [*LENGTHS, [11]], ids=str)
+@pytest.mark.parametrize("compiled", [True, False])
+def test_states_without_gradients_equal_torch_lstm_in_blocks(lengths, compiled, monkeypatch):
+    """A sentence by itself is annotated in one compiled call for each block."""
+    monkeypatch.setattr(lstm, "BLOCK_ROWS", 4)
+    if not compiled:
+        monkeypatch.setattr(kernels, "available", lambda: False)
+    module = double(layers=2)
+    x, n = tokens(lengths)
+    with torch.no_grad():
+        ours, theirs = module(x, n), sentence_by_sentence(module, x, n)
+    torch.testing.assert_close(ours, theirs, **EXACT)
 
 
 @pytest.mark.parametrize("lengths", LENGTHS, ids=str)
