@@ -51,6 +51,8 @@ def test_teach_shows_its_sign_before_the_server_answers(opened, open_page):
     page.click("#teach")
     expect(page.locator("#taught")).to_have_text("Teach begins …")
     expect(page.locator("#teach")).to_be_disabled()
+    while not held:  # the request comes after its sign
+        page.wait_for_timeout(10)
     held[0].fulfill(json={"state": "idle", "message": ""})
     expect(page.locator("#teach")).to_be_enabled()
 
