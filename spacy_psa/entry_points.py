@@ -27,7 +27,7 @@ def leave_out_torch() -> None:
 
 
 def leave_out_commands() -> None:
-    """Let spaCy be imported without its own commands, which are a third of its import.
+    """Let spaCy be imported without its own commands, which take long to import.
 
     Of these, `import spacy` needs `spacy.info` only, which is then imported at its first call. All
     can be imported as usual. Does nothing if spaCy is imported already.

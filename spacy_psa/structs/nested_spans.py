@@ -226,7 +226,7 @@ class NestedSpans(StructuredDistribution[Tree]):
         start = null.new_zeros(len(self.lengths))
         return start.index_add(0, cells.sentence[nodes].to(null.device), null[nodes])
 
-    @cached_property
+    @property
     def best_rows(self) -> tuple[Tensor, Tensor]:
         """The rows and the labels, from 0, of the best set of each sentence, int64 on the CPU."""
         return self._best_set[1:]
@@ -239,7 +239,7 @@ class NestedSpans(StructuredDistribution[Tree]):
         rows = self._cells.rows[cells.cpu()[rank.cpu() == 1]]  # rank 2: the sentence is not a span
         return scores, rows, label.cpu()[rows]
 
-    @property
+    @cached_property
     def _best(self) -> tuple[Tensor, list[Tree]]:
         scores, *chosen = self._best_set
         return scores, self.sets(*chosen)

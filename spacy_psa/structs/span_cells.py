@@ -60,26 +60,26 @@ class SpanCells:
         self.lengths = lengths
         self.longest = longest
         self.width = longest if width is None else min(width, longest)
-        short = lengths.clamp(max=self.width)
-        self.row_counts = lengths * short - short * (short - 1) // 2
-        spans = self._counted()
-        self._first = (torch.cumsum(spans, 0) - spans).tolist()  # first cell of each sentence
-        self._first_row = (torch.cumsum(self.row_counts, 0) - self.row_counts).tolist()
-        self._count = spans.tolist()
         self._length = lengths.tolist()
+        self.row_counts, counts = self._counts(self.width), self._counts(self.limit)
+        self._count = counts.tolist()
+        self._first = _starts(counts)  # first cell of each sentence
+        self._first_row = _starts(self.row_counts)
 
-    def _counted(self) -> Tensor:
-        """Count the cells of each sentence."""
-        return self.lengths * (self.lengths + 1) // 2
+    @property
+    def limit(self) -> int:
+        """The most tokens of a span that has a cell."""
+        return self.longest
 
-    def _listed(self, spans: Tensor) -> Tensor:
-        """Count the cells at each start, of which there are so many spans."""
-        return spans
+    def _counts(self, limit: int) -> Tensor:
+        """Count the spans of at most `limit` tokens of each sentence."""
+        short = self.lengths.clamp(max=limit)
+        return self.lengths * short - short * (short - 1) // 2
 
     @cached_property
     def _places(self) -> tuple[Tensor, Tensor, Tensor]:
         sentence, start = positions(self.lengths)
-        row, place = positions(self._listed(self.lengths[sentence] - start))
+        row, place = positions((self.lengths[sentence] - start).clamp(max=self.limit))
         return sentence[row], start[row], start[row] + place + 1
 
     @property
@@ -118,20 +118,20 @@ class SpanCells:
         Raises:
             ValueError: if the sentence has no such span. The error names the sentence.
         """
-        n = self._check(sentence, start, end)
-        if end - start > self.width:
-            return -1
-        short = max(0, start - 1 - max(0, n - self.width))
-        before = start * min(self.width, n) - short * (short + 1) // 2
-        return self._first_row[sentence] + before + end - start - 1
+        return self._place(self._first_row, self.width, sentence, start, end)
 
-    def _check(self, sentence: int, start: int, end: int) -> int:
-        n: int = self._length[sentence]
+    def _place(self, first: list[int], limit: int, sentence: int, start: int, end: int) -> int:
+        """Return the place of a span among those of at most `limit` tokens; -1 if it is longer."""
+        n = self._length[sentence]
         if not 0 <= start < end <= n:
             raise ValueError(
                 f"sentence {sentence}: ({start}, {end}) is not a span of its {n} tokens"
             )
-        return n
+        if end - start > limit:
+            return -1
+        short = max(0, start - 1 - max(0, n - limit))
+        before = start * min(limit, n) - short * (short + 1) // 2
+        return first[sentence] + before + end - start - 1
 
     @property
     def roots(self) -> Tensor:
@@ -144,13 +144,12 @@ class SpanCells:
         return slice(first, first + self._count[sentence])
 
     def at(self, sentence: int, start: int, end: int) -> int:
-        """Return the cell of a span.
+        """Return the cell of a span; -1 if it is longer than `limit`.
 
         Raises:
             ValueError: if the sentence has no such span. The error names the sentence.
         """
-        n = self._check(sentence, start, end)
-        return self._first[sentence] + start * n - start * (start - 1) // 2 + end - start - 1
+        return self._place(self._first, self.limit, sentence, start, end)
 
     def nodes(
         self, trees: Sequence[Iterable[Constituent]], labels: int
@@ -208,19 +207,14 @@ class NearCells(SpanCells):
         (3, -1)
     """
 
-    def _counted(self) -> Tensor:
-        return self.row_counts
+    @property
+    def limit(self) -> int:
+        return self.width
 
-    def _listed(self, spans: Tensor) -> Tensor:
-        return spans.clamp(max=self.width)
 
-    def at(self, sentence: int, start: int, end: int) -> int:
-        """Return the cell of a span; -1 if it is too long.
-
-        Raises:
-            ValueError: if the sentence has no such span. The error names the sentence.
-        """
-        return self.row(sentence, start, end)
+def _starts(counts: Tensor) -> list[int]:
+    starts: list[int] = (torch.cumsum(counts, 0) - counts).tolist()
+    return starts
 
 
 def normal_form(tree: Iterable[Constituent], length: int, labels: int) -> Tree:

@@ -53,16 +53,6 @@ def place(folder, tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.fixture
-def quick_pictures(monkeypatch):
-    """Pictures are drawn, but what is written is only their beginning."""
-    beginnings = {"png": b"\x89PNG", "svg": b"<svg"}
-    monkeypatch.setattr(
-        "matplotlib.figure.Figure.savefig",
-        lambda self, path, *, format, **_: path.write_bytes(beginnings[format]),
-    )
-
-
 def figures(place, name):
     """The figures of an analysis, whose pictures are there, too."""
     assert (place / f"{name}.png").read_bytes().startswith(b"\x89PNG")
@@ -84,7 +74,6 @@ def test_attention_of_a_sentence_and_of_a_word(folder, place):
     assert found["layers"][0][0][1] == 0  # PSA does not attend to the token itself
 
 
-@pytest.mark.usefixtures("quick_pictures")
 def test_a_word_that_is_there_twice_is_said_to_be_drawn_once(folder, place):
     result = analyze("attention", folder / "psa", "Ada met Ada", "--word", "Ada")
     assert result.exit_code == 0 and figures(place, "attention")["word"] == 0
@@ -116,7 +105,6 @@ def reading_tags(place):
     return make
 
 
-@pytest.mark.usefixtures("quick_pictures")
 def test_attention_is_that_over_what_the_components_before_it_predict(place, reading_tags):
     nlp = reading_tags("PSABiLSTM")
     rules, ner = nlp.get_pipe("attribute_ruler"), nlp.get_pipe("ner")
@@ -128,7 +116,6 @@ def test_attention_is_that_over_what_the_components_before_it_predict(place, rea
     assert not numpy.allclose(found, blind.layers[0].attention, atol=1e-6)
 
 
-@pytest.mark.usefixtures("quick_pictures")
 def test_blocks_are_zeroed_in_the_whole_pipeline(folder, place, reading_tags):
     nlp = reading_tags("SelfAttentiveBiLSTM")
     assert analyze("blocks", "tags", folder / "dev.spacy").exit_code == 0
@@ -173,7 +160,6 @@ def shared(folder):
     return nlp
 
 
-@pytest.mark.usefixtures("quick_pictures")
 def test_blocks_of_a_shared_encoder_are_refused_with_advice_that_works(folder, place, shared):
     advice = 'nlp.replace_listeners("tok2vec", "ner", ["model.tok2vec"])'
     assert_one_error(analyze("blocks", folder / "shared", folder / "dev.spacy"), advice)
@@ -194,7 +180,6 @@ def test_the_advice_names_the_listener_inside_a_memory(folder, place):
         check_encoder(nlp, "wide")
 
 
-@pytest.mark.usefixtures("quick_pictures")
 def test_a_listener_is_told_to_name_the_component_that_it_listens_to(folder, place, shared):
     assert_one_error(
         analyze("attention", folder / "shared", "Ada", "--pipe", "ner"), "it listens", "(--pipe)"

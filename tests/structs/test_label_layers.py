@@ -81,6 +81,9 @@ def test_evidence_keeps_the_sets_that_agree():
         assert given.log_partition[b].item() == pytest.approx(log_z)
         assert [own for _, own in ranked[b]] == [own for _, own in agree[:5]]
     assert given.log_prob([[], []])[0] == -INF
+    for each in (dist, given):
+        empty = each.log_prob([[], []]).double()
+        torch.testing.assert_close(each.empty_log_prob, empty, atol=1e-5, rtol=0)
     with pytest.raises(ValueError, match="needs one label"):
         dist.constrain(required=[[(0, 2)], []])
 

@@ -114,6 +114,9 @@ def test_evidence_keeps_the_sets_that_agree(path, longest):
         log_z = math.log(sum(math.exp(score) for score, _ in agree))
         assert given.log_partition[b].item() == pytest.approx(log_z)
         assert [own for _, own in result[b]] == [own for _, own in agree[:9]]
+    for each in (dist, given):
+        empty = each.log_prob([[], [], []]).double()
+        torch.testing.assert_close(each.empty_log_prob, empty, atol=1e-5, rtol=0)
 
 
 def test_the_likelihood_is_the_partition_over_consistent_trees(path):

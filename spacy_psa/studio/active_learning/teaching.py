@@ -87,8 +87,10 @@ def teach(
     random = Random(seed)
     settings = nlp.config.interpolate()["training"]
     optimizer = registry.resolve({"optimizer": settings["optimizer"]})["optimizer"]
-    untrained = _score(nlp, name, trained, measured)
-    before = best = 0.0 if first else untrained
+    before = _score(nlp, name, trained, measured)  # also checks that a score is possible
+    if first:
+        before = 0.0
+    best = before
     old = weights = _weights(nlp, trained)
     since, taken = 0, False
     with _with_wrong_spans(nlp.get_pipe(name)), nlp.select_pipes(enable=trained):

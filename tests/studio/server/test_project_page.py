@@ -11,6 +11,7 @@ from spacy.vocab import Vocab
 
 from tests.helpers.annotating import annotating
 from tests.helpers.decided import accept, complete, decide_all, dev_file
+from tests.helpers.patience import wait_for
 from tests.helpers.pipelines import TEXTS, random_nlp
 from tests.helpers.serving import running
 
@@ -51,8 +52,7 @@ def test_teach_shows_its_sign_before_the_server_answers(opened, open_page):
     page.click("#teach")
     expect(page.locator("#taught")).to_have_text("Teach begins …")
     expect(page.locator("#teach")).to_be_disabled()
-    while not held:  # the request comes after its sign
-        page.wait_for_timeout(10)
+    wait_for(lambda: held or page.wait_for_timeout(10))  # the request comes after its sign
     held[0].fulfill(json={"state": "idle", "message": ""})
     expect(page.locator("#teach")).to_be_enabled()
 
