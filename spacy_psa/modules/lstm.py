@@ -237,7 +237,7 @@ def _annotated(
     w_ih, w_hh, bias = direction_weights(layer)
     enter = list(map(linear, w_ih, bias, repeat(precision)))
     rows = both[0].rows
-    if sizes[0] == 1 and _compiled(rows) and in_float32(precision, rows.device):
+    if sizes[0] == 1 and _compiled(rows):  # products of one row are in float32, see `Rounded`
         return _of_sentence(both, index, enter, w_hh)
     again = adders(map(Tensor.t, w_hh), precision)
     return states(both, index, layer.hidden_size, sizes, enter, again)

@@ -60,12 +60,18 @@ def test_states_and_gradients_equal_torch_lstm_on_each_sentence(lengths, layers)
 
 @pytest.mark.parametrize("lengths", [*LENGTHS, [11]], ids=str)
 @pytest.mark.parametrize("compiled", [True, False])
-def test_states_without_gradients_equal_torch_lstm_in_blocks(lengths, compiled, monkeypatch):
-    """A sentence by itself is annotated in one compiled call for each block."""
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_states_without_gradients_equal_torch_lstm_in_blocks(
+    lengths, compiled, precision, monkeypatch
+):
+    """A sentence by itself is annotated in one compiled call for each block.
+
+    Products of few rows are never in bfloat16.
+    """
     monkeypatch.setattr(lstm, "BLOCK_ROWS", 4)
     if not compiled:
         monkeypatch.setattr(kernels, "available", lambda: False)
-    module = double(layers=2)
+    module = double(layers=2, precision=precision)
     x, n = tokens(lengths)
     with torch.no_grad():
         ours, theirs = module(x, n), sentence_by_sentence(module, x, n)
