@@ -3,16 +3,16 @@
     python -m benchmarks.find_errors.train corpus/conll2003 --seed 1
 
 The seed draws documents of the training data, 5,000 sentences in all, and damages 5% of their
-entities at random. `find-errors --folds` judges them by pipelines of the other documents. Then the
-same config is trained as often on the same sentences, with the annotation as it was (`original`),
-`damaged`, `corrected`, and with the tokens of these corrections as `missing`. All corrections above
-a chance are made. Of the development data, damaged as well and judged by the pipeline of a fold,
-it is the chance with the most tokens that are right afterwards.
+entities at random, or `--damage` percent. `find-errors --folds` judges them by pipelines of the
+other documents. Then the same config is trained as often on the same sentences, with the annotation
+as it was (`original`), `damaged`, `corrected`, and with the tokens of these corrections as
+`missing`. All corrections above a chance are made. Of the development data, damaged as well and
+judged by the pipeline of a fold, it is the chance with the most tokens that are right afterwards.
 
-The record (kind "figures") trained-SEED has `sentences`, the wrong `tokens` of the damaged and the
-corrected data, the `chance`, the numbers of places that were `found` and `corrected`, and for each
-of the `systems` the figures of `benchmarks.four_tests.score`, the development F1 (`dev`) and the
-`seconds` of processor time. Finished steps are kept in training/find_errors.
+The record (kind "figures") trained-DAMAGE-SEED has `sentences`, the wrong `tokens` of the damaged and the corrected data, the `chance`, the numbers of
+places that were `found` and `corrected`, and for each of the `systems` the figures of
+`benchmarks.four_tests.score`, the development F1 (`dev`) and the `seconds` of processor time.
+Finished steps are kept in training/find_errors.
 """
 
 import random
@@ -27,7 +27,7 @@ import srsly
 from spacy.tokens import Doc
 from thinc.api import Config
 
-from benchmarks.find_errors.measure import DAMAGE, PIPE, damaged, types
+from benchmarks.find_errors.measure import PIPE, damaged, types
 from benchmarks.four_tests.score import TESTS, measure
 from benchmarks.learning import learn
 from benchmarks.record import write_record
@@ -74,11 +74,11 @@ def wrong_tokens(docs: Sequence[Doc], truth: Sequence[Doc]) -> int:
     return sum(a != b for doc, other in zip(docs, truth) for a, b in zip(types(doc), types(other)))
 
 
-def best_chance(model: Path, dev: Path) -> float:
+def best_chance(model: Path, dev: Path, damage: float) -> float:
     """The chance above which corrections of damaged development data leave the fewest errors."""
     nlp = load_pipeline(str(model))
     truth = [doc for doc in read_docbin(dev, nlp.vocab) if len(doc)]
-    docs = damaged(truth, DAMAGE)
+    docs = damaged(truth, damage)
     suspects = ranked(find_suspects(nlp, PIPE, docs).suspects, nlp.get_pipe(PIPE), docs)
     gains = []
     for row in make_rows(suspects, "ents", docs):
@@ -100,19 +100,19 @@ def as_missing(docs: Sequence[Doc], rows: Sequence[dict[str, Any]]) -> None:
         doc.set_ents(kept, missing=[doc[i : i + 1] for i in sorted(places)])
 
 
-def prepare(corpus: Path, folder: Path, sentences: int, seed: int) -> dict[str, Any]:
+def prepare(corpus: Path, folder: Path, sentences: int, damage: float, seed: int) -> dict[str, Any]:
     """Write the training data of each system, and describe them."""
     vocab = spacy.blank("en").vocab
     read = partial(read_docbin, vocab=vocab)
     docs = [doc for doc in read(corpus / "train.spacy") if len(doc)]
     docs = sample(docs, sentences, seed)
     write_docbin(docs, folder / "original.spacy")
-    write_docbin(damaged(docs, DAMAGE, seed), folder / "damaged.spacy")
+    write_docbin(damaged(docs, damage, seed), folder / "damaged.spacy")
     errors, target = folder / "errors.jsonl", folder / "corrected.spacy"
     config_of(corpus, docs, 1 - 1 / FOLDS, seed, folder).to_disk(folder / "fold.cfg")
     given = "--config", folder / "fold.cfg", "--folds", str(FOLDS), "--output", errors
     run("spacy_psa", "find-errors", folder / "damaged.spacy", *given)
-    chance = best_chance(folder / "errors-folds/fold-1/model-best", corpus / "dev.spacy")
+    chance = best_chance(folder / "errors-folds/fold-1/model-best", corpus / "dev.spacy", damage)
     run("spacy_psa", "correct", folder / "damaged.spacy", errors, target, "--above", str(chance))
     unknown, rows = read(folder / "damaged.spacy"), read_rows(target.with_suffix(".log.jsonl"))
     as_missing(unknown, rows)
@@ -133,32 +133,34 @@ def main() -> None:
     options.add_argument("corpus", type=Path, metavar="CORPUS", help="folder of CoNLL-2003")
     options.add_argument("--seed", type=int, default=1, help="of the draw and the trainings (1)")
     options.add_argument("--sentences", type=int, default=5000, help="of training (5000)")
+    options.add_argument("--damage", type=int, default=5, help="wrong entities, in percent (5)")
     given = options.parse_args()
     corpus, seed = given.corpus, given.seed
-    folder = Path("training", "find_errors", f"{given.sentences}-{seed}")
+    name = f"trained-{given.damage}-{seed}"
+    folder = Path("training", "find_errors", f"{given.sentences}-{name}")
     folder.mkdir(parents=True, exist_ok=True)
     kept = folder / "data.json"
     if not kept.exists():
-        data = prepare(corpus, folder, given.sentences, seed)
+        data = prepare(corpus, folder, given.sentences, given.damage / 100, seed)
         with atomic_path(kept) as path:
             srsly.write_json(path, data)
     data = srsly.read_json(kept)
     print(data, flush=True)
     docs = read_docbin(folder / "original.spacy", spacy.blank("en").vocab)
     systems: dict[str, Any] = {}
-    for name in SYSTEMS:
-        kept = folder / f"{name}.json"
+    for system in SYSTEMS:
+        kept = folder / f"{system}.json"
         if not kept.exists():
             config = config_of(corpus, docs, 1.0, seed, folder)
-            config["paths"]["train"] = str(folder / f"{name}.spacy")
+            config["paths"]["train"] = str(folder / f"{system}.spacy")
             nlp, dev, cost = learn(config, partial(read_examples, path=corpus / "dev.spacy"))
             with atomic_path(kept) as path:
                 srsly.write_json(path, {**measure(nlp, corpus), "dev": dev["ents_f"], **cost})
-        systems[name] = srsly.read_json(kept)
-        print(seed, name, systems[name]["dev"], systems[name]["f1"], flush=True)
+        systems[system] = srsly.read_json(kept)
+        print(seed, system, systems[system]["dev"], systems[system]["f1"], flush=True)
     files = [corpus / f"{part}.spacy" for part in ("train", "dev", *TESTS.values())]
     result = {**data, "systems": systems}
-    write_record(f"trained-{seed}", "find_errors", result, data=files, seed=seed)
+    write_record(name, "find_errors", result, data=files, seed=seed)
 
 
 if __name__ == "__main__":

@@ -36,10 +36,10 @@ LEAST = 0.05
 CANDIDATES = 5
 """The best analyses of a sentence in which missed spans are looked for."""
 MISSED, AGREEMENT = 2.0, 1.25
-"""The weights of a missed span and of the agreement with the document, in a score, in nats.
+"""The weights of a missed span and of the agreement with the document, next to the log odds.
 
 Chosen on the development data of CoNLL-2003, see benchmarks/find_errors."""
-SLOPE, BIAS = 0.17, -1.6
+SLOPE, BIAS = 0.2, -1.57
 """From a score to the log odds that the annotation is wrong, from CleanCoNLL's development set."""
 
 
@@ -79,13 +79,15 @@ class Suspect(NamedTuple):
 
     @property
     def score(self) -> float:
-        """How much speaks for the correction, in nats: its log odds and the document.
+        """How much speaks for the correction: its log odds and the document, by length.
 
         Annotators forget spans more often than they invent them, and they are consistent within a
-        document.
+        document. The sum is divided by the root of the number of tokens, since the errors of the
+        model add up over the tokens of a place, and grow with this root if they are independent.
         """
         agreement = math.log1p(self.as_proposed) - math.log1p(self.as_annotated)
-        return self.log_odds + AGREEMENT * agreement + MISSED * (self.kind == "missed")
+        total = self.log_odds + AGREEMENT * agreement + MISSED * (self.kind == "missed")
+        return total / math.sqrt(self.end - self.start)
 
     @property
     def chance(self) -> float:

@@ -115,14 +115,17 @@ def test_only_the_sentence_of_a_suspect_is_computed_again(trained, docs, monkeyp
         assert value == pytest.approx((expected.p_annotated, expected.p_proposed), abs=1e-6)
 
 
-def test_the_score_counts_log_odds_kind_and_agreement(trained, docs):
+def test_the_score_counts_log_odds_kind_agreement_and_length(trained, docs):
     put(docs[4], (1, 2, "LOC"), (3, 4, "LOC"))  # Leeds is missed, and annotated in document 1
     for doc in docs:
         doc.user_data["document"] = 1
     pipe = trained.get_pipe("ner")
     first = ranked(find_suspects(trained, "ner", docs).suspects, pipe, docs)[0]
     assert (first.kind, first.as_annotated, first.as_proposed) == ("missed", 0, 1)
-    assert first.score == pytest.approx(first.log_odds + MISSED + AGREEMENT * 0.693147, abs=1e-4)
+    total = first.log_odds + MISSED + AGREEMENT * 0.693147
+    assert first.score == pytest.approx(total, abs=1e-4)
+    four_tokens = first._replace(proposed=[(3, 7, "LOC")])
+    assert four_tokens.score == pytest.approx(total / 2, abs=1e-4)
 
 
 def test_tokens_without_annotation_are_no_errors(trained, docs):
