@@ -11,6 +11,7 @@ NAME is one of:
   all-MiniLM-L6-v2
 - `frozen_mpnet_half`: `frozen_mpnet` with half of the units in the BiLSTM
 - `finetuned_mpnet`, `finetuned_minilm`: configs/ner/pretrained.cfg
+- `spacy_minilm`: spaCy's `ner` over spacy-transformers, for as many steps as `finetuned_minilm`
 """
 
 from pathlib import Path
@@ -26,11 +27,12 @@ HALF = [f"{TOK2VEC}encode.hidden=100", f"{TOK2VEC}embed.*.characters.hidden=50"]
 CACHE = ["paths.cache=training/pretrained/cache"]
 
 RUNS: dict[str, tuple[str, list[str]]] = {
-    "frozen_mpnet": ("frozen", [*CACHE, *MPNET]),
-    "frozen_mpnet_half": ("frozen", [*CACHE, *MPNET, *HALF]),
-    "frozen_minilm": ("frozen", [*CACHE, *MINILM, *SIX_LAYERS]),
-    "finetuned_mpnet": ("pretrained", MPNET),
-    "finetuned_minilm": ("pretrained", MINILM),
+    "frozen_mpnet": ("configs/ner/frozen.cfg", [*CACHE, *MPNET]),
+    "frozen_mpnet_half": ("configs/ner/frozen.cfg", [*CACHE, *MPNET, *HALF]),
+    "frozen_minilm": ("configs/ner/frozen.cfg", [*CACHE, *MINILM, *SIX_LAYERS]),
+    "finetuned_mpnet": ("configs/ner/pretrained.cfg", MPNET),
+    "finetuned_minilm": ("configs/ner/pretrained.cfg", MINILM),
+    "spacy_minilm": ("benchmarks/pretrained/spacy_transformer.cfg", MINILM),
 }
 """The config of each name and the settings that differ from it."""
 
@@ -41,9 +43,9 @@ def train(name: str, seed: int, corpus: str) -> None:
     out = Path("training", "pretrained", result)
     config, log = out / "config.cfg", out / "log.jsonl"
     base, changes = RUNS[name]
-    parts = f"configs/ner/{base}.cfg", f"configs/corpora/{corpus}.cfg"
+    parts = base, f"configs/corpora/{corpus}.cfg"
     run("spacy_psa", "merge-config", *parts, config, *changes, "--log", log)
-    train_and_record("pretrained", result, out, corpus, seed)
+    train_and_record("configs/ner/pretrained.cfg", result, out, corpus, seed)
 
 
 def main() -> None:
