@@ -91,12 +91,12 @@ class Bare:
 
 
 def make(name: str, base: str, changes: list[str]) -> Path:
-    """Make a pipeline of a config in configs/ner, and write it to a folder."""
+    """Make a pipeline of a config, and write it to a folder."""
     folder = FOLDER / name
     if not folder.exists():
         config = FOLDER / f"{name}.cfg"
         config.parent.mkdir(parents=True, exist_ok=True)
-        parts = f"configs/ner/{base}.cfg", "configs/corpora/conll2003.cfg"
+        parts = base, "configs/corpora/conll2003.cfg"
         run("spacy_psa", "merge-config", *parts, config, *changes)
         nlp = open_pipeline(str(config), CORPUS / "dev.spacy", str(CORPUS / "vectors"))
         nlp.to_disk(folder)
@@ -106,11 +106,11 @@ def make(name: str, base: str, changes: list[str]) -> Path:
 def in_precision(folder: Path, precision: Precision) -> Language:
     """Open a pipeline whose layers all compute in a precision."""
     nlp = spacy.load(folder)
-    pipe: Any = nlp.get_pipe("ner")
-    for node in pipe.model.walk():
-        for module in (part for shim in node.shims for part in shim.module.modules()):
-            if hasattr(module, "precision"):
-                module.precision = precision
+    for _, pipe in nlp.pipeline:
+        for node in pipe.model.walk():  # type: ignore[attr-defined]
+            for module in (part for shim in node.shims for part in shim.module.modules()):
+                if hasattr(module, "precision"):
+                    module.precision = precision
     return nlp
 
 
@@ -134,7 +134,7 @@ def measure(encoder: str, packages: Mapping[str, str], options: Any) -> dict[str
         rows += [Documents(f"{base} {name}", nlp, gold) for name, nlp in opened.items()]
         rows.append(Documents(f"{base} int8", load_pipeline(str(rounded)), gold))
         paths |= {base: str(folder), f"{base} int8": str(rounded)}
-    paths["best"] = str(make("best", "best", []))
+    paths["best"] = str(make("best", "configs/ner/best.cfg", []))
     rows.append(Documents("best", load_pipeline(paths["best"]), gold))
     for name, path in packages.items():
         paths[name] = path
