@@ -49,9 +49,24 @@ def read_records(
 def _whole(path: Path) -> Any:
     """Read a file as one JSON value; None if it is not one, as JSON lines under another name."""
     try:
-        return json.loads("\n".join(line for _, line in read_lines(path, Counter())))
+        return json.loads(_text(path))
     except (ValueError, RecursionError):
         return None
+
+
+def _text(path: Path) -> str:
+    return "\n".join(line for _, line in read_lines(path, Counter()))
+
+
+def check_whole(path: Path) -> None:
+    """Raise an InputError if a file begins as one JSON value, but does not end as one."""
+    try:
+        json.loads(_text(path))
+    except json.JSONDecodeError as error:
+        if error.msg != "Extra data":  # the next record of JSON lines
+            raise InputError(
+                f"{path}:{error.lineno}: is not JSON ({error}); correct it or export it again"
+            ) from error
 
 
 def _records(whole: Any) -> list[Any]:

@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -138,22 +138,25 @@ def read_own_corpus(folder: Path, nlp: Language, how: Reading = Reading()) -> Ow
 def examples(docs: Iterable[Doc], count: int = 3) -> list[str]:
     """Show sentences with their entities as `[Ada PER] left`, those with the rarest labels first.
 
-    Sentences without entities are shown with their parts of speech or chunks.
+    Each shows a label that those before it lack, as long as there is one. Sentences without
+    entities come last, and are shown with their parts of speech or chunks.
     """
-    docs = list(docs)
-    labels = [{span.label_ for span in marked_spans(doc)} for doc in docs]
-    counts = Counter(span.label_ for doc in docs for span in marked_spans(doc))
-    shown: list[str] = []
-    known: set[str] = set()
+    labels = [(doc, {span.label_ for span in marked_spans(doc)}) for doc in docs]
+    counts = Counter(span.label_ for doc, _ in labels for span in marked_spans(doc))
     ranked = sorted(
-        zip(docs, labels), key=lambda pair: min((counts[label] for label in pair[1]), default=10**9)
+        labels, key=lambda pair: min((counts[label] for label in pair[1]), default=10**9)
     )
-    for doc, own in [pair for pair in ranked if pair[1] - known] + ranked:
-        text = _with_marks(doc)
-        if len(shown) < count and text not in shown and own != known:
-            shown.append(text)
-            known |= own
-    return shown
+    known: set[str] = set()
+    first = []
+    for doc, own in ranked:
+        first += [doc] if own - known else []
+        known |= own
+    shown: dict[str, None] = {}
+    for doc in chain(first, (doc for doc, _ in ranked)):
+        if len(shown) == count:
+            break
+        shown[_with_marks(doc)] = None
+    return list(shown)
 
 
 def _with_marks(doc: Doc) -> str:

@@ -21,7 +21,7 @@ from spacy_psa.corpora import (
     spacy_jsonl,
     uima_xmi,
 )
-from spacy_psa.corpora.json_records import read_records
+from spacy_psa.corpora.json_records import check_whole, read_records
 from spacy_psa.corpora.marked_text import MarkedText
 from spacy_psa.corpora.token_rows import Rows, has_tags, read_tagged, rows_of
 from spacy_psa.errors import InputError
@@ -169,12 +169,17 @@ def recognise(path: Path, part: str | None = None, names: Sequence[str] = ()) ->
 def _json_format(path: Path) -> str:
     """Return the name of the format that most records of a file have."""
     counts: Counter[str] = Counter()
+    faults: list[str] = []
     start = ""
-    for place, record in read_records(path, Counter(), []):
+    for place, record in read_records(path, Counter(), faults):
         start = start or f"{place}: {json.dumps(record)[:60]}"
         counts.update(name for name, reader in READERS.items() if reader.accepts(record))
         counts[TAGGED] += has_tags(record)
     if not counts.total():
+        if faults and ".json" in path.suffixes:
+            check_whole(path)
+        if faults:
+            raise InputError(faults[0])
         if '"paragraphs"' in start:
             raise InputError(
                 f"{path}: is the JSON of spaCy 2; convert it: python -m spacy convert {path} "

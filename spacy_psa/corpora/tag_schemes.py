@@ -192,8 +192,8 @@ def form_of(tag: str) -> str | None:
 def detect_form(tags: Counter[str]) -> str | None:
     """Detect the form of the tags of a column by the majority; None if it has other values.
 
-    In the form "TYPE", at least half of the tokens are outside of spans, which distinguishes types
-    from parts of speech.
+    In the form "TYPE", at least a fifth of the tokens are outside of spans, which distinguishes
+    types from parts of speech.
     """
     counts = dict.fromkeys(FORMS, 0)
     for tag, count in tags.items():
@@ -202,5 +202,7 @@ def detect_form(tags: Counter[str]) -> str | None:
             counts[form] += count
     outside = sum(tags[tag] for tag in OUTSIDE)
     form = max(counts, key=lambda name: counts[name])
-    enough = outside if form == "TYPE" else outside + counts[form]
-    return form if 2 * enough >= tags.total() and (counts[form] or tags["O"]) else None
+    if form == "TYPE" and 5 * outside < tags.total():
+        return None
+    enough = 2 * (outside + counts[form]) >= tags.total()
+    return form if enough and (counts[form] or tags["O"]) else None

@@ -1,7 +1,7 @@
 """Files with a token and its tags in each row that are not plain columns: the rows of each format.
 
 - CSV with a header, such as Kaggle's `Sentence #,Word,POS,Tag`.
-- CoNLL-U, with entities in the last column: `ner=B-PER`.
+- CoNLL-U, with entities in the last column: `ner=B-PER`, `name=B-PER` or `B-PER`.
 - WebAnno TSV 1 to 3, also of INCEpTION.
 - A sentence on each line: `Ada|NNP|B-PER left|VBD|O`.
 - JSON of Hugging Face data sets: `{"tokens": ["Ada", "left"], "ner_tags": [1, 0]}`.
@@ -32,7 +32,10 @@ NO_TOKENS = "record(s) without tokens, left out"
 BLANK = "\u2423"
 BLANKS = f"blank token(s), read as {BLANK}"
 PARTS_OF_TOKENS = "row(s) of a part of a token, left out"
-_MISC = re.compile(r"(?:^|\|)(?:ner|ne|namedentity|entity_type)=([^|]*)", re.IGNORECASE)
+_MISC = re.compile(
+    r"(?:^|\|)(?:(?i:ner|ne|namedentity|entity_type)=([^|]*)"
+    r"|(?:name=)?([BIESLU]-[^|=]+|O)(?=\||$))"
+)
 _LAST_NUMBER = re.compile(r"\d+$")
 _WEBANNO = re.compile(r"(?P<value>(?:\\.|[^\[|\\])*)(?:\[(?P<id>\d+)\])?")
 _WEBANNO_2 = re.compile(r"\s*#\s*\w+(\.\w+)+\s*\|")
@@ -157,7 +160,8 @@ def read_conllu(path: Path, repairs: Counter[str], faults: list[str]) -> Iterato
             repairs.update([EMPTY] if "." in row.number else [])
             return None
         match = _MISC.search(row.misc)
-        ner = [match[1] if match and match[1] not in ("", "_") else "O"] if entities else []
+        tag = match and (match[1] or match[2])
+        ner = [tag if tag not in (None, "", "_") else "O"] if entities else []
         return _filled(place, [row.word, row.tag, *ner])
 
     return group_rows(str(path), read_lines(path, repairs), split, faults=faults)

@@ -107,6 +107,18 @@ def of_tokens(spans):
                 for i, (word, pos, _) in enumerate(rows, 1)
             ) + "\n"
         },
+        "CoNLL-U with bare tags": {
+            "train.conllu": "".join(
+                f"{i}\t{word}\t_\tX\t{pos}\t_\t0\tdep\t_\t{tag}|SpaceAfter=No\n"
+                for i, (word, pos, tag) in enumerate(rows, 1)
+            ) + "\n"
+        },
+        "CoNLL-U of NorNE": {
+            "train.conllu": "".join(
+                f"{i}\t{word}\t_\tX\t{pos}\t_\t0\tdep\t_\tSpaceAfter=No|name={tag}\n"
+                for i, (word, pos, tag) in enumerate(rows, 1)
+            ) + "\n"
+        },
         "nested CoNLL-U": {"train.conllu": conllu(*zip(WORDS, POS, nested, strict=True))},
         "WebAnno TSV 3": {
             "train.tsv": WEBANNO + "".join(
@@ -206,6 +218,7 @@ KINDS = {
     **of_characters(SPANS),
     "a mixture of BIO and BIOES": {"train.conll": columns("B-PER", "I-PER", "O", "S-LOC")},
     "IO tags of Stanford NER": {"train.tsv": columns("PER", "PER", "O", "LOC") + "and\tO\n" * 3},
+    "IO tags, few outside": {"train.tsv": columns("PER", "PER", "O", "LOC")},
 }
 """Files of each kind with one sentence, whose entities are `ENTITIES`."""
 
@@ -412,6 +425,37 @@ def test_sentences_of_columns_that_contradict_each_other_are_named(tmp_path):
     name = source / "train.iob"
     assert f"train.iob:6: has the text of {source / 'dev.iob'}:1 with other" in result.stderr
     assert f"{name}:1: has" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("tags", "shown"),
+    [
+        ([BIO] * 4, ["[Ada0 Lovelace PER] left [Rome LOC]", "[Ada1", "[Ada2"]),
+        ([["O"] * 4, BIO, ["O"] * 4, ["O"] * 4], ["[Ada1", "Ada0 Lovelace left Rome", "Ada2"]),
+        ([BIO] * 3 + [["B-ORG", "O", "O", "O"]], ["[Ada3 ORG] Lovelace", "[Ada0", "[Ada1"]),
+    ],
+)
+def test_three_examples_are_shown_the_ones_with_entities_first(tmp_path, tags, shown):
+    texts = [columns(*each).replace("Ada", f"Ada{i}") for i, each in enumerate(tags)]
+    source = put(tmp_path / "in", {"train.iob": "".join(texts), "dev.iob": columns(*BIO)})
+    lines = succeed(run(source, tmp_path / "out")).stdout.splitlines()
+    begin = lines.index("Examples:") + 1
+    assert all(line.startswith(f"  {text}") for line, text in zip(lines[begin:], shown))
+    assert lines[begin + 3].startswith("Written")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("a.json", '[\n{"text": "Ada", "ents": []},\n{"text"', 3),
+        ("a.json", '[{"text": "Ada", "ents": []}, {"text"', 1),
+        ("a.json", '{"x": 1}\n{"text"\n', 2),
+        ("a.jsonl", '{"text": "Ada", "ents"', 1),
+    ],
+)
+def test_a_file_of_json_that_is_cut_is_named_by_the_line(tmp_path, name, text, line):
+    result = run(put(tmp_path / "in", {name: text}), tmp_path / "out")
+    assert_one_error(result, f"{name}:{line}: is not JSON")
 
 
 def test_nothing_is_written_if_the_answer_is_no(tmp_path, monkeypatch):
