@@ -23,10 +23,13 @@ Augmenter = Callable[[Language, Example], Iterable[Example]]
 """Makes the examples of an example, as in `spacy.Corpus.v1`."""
 
 
-def blank(lang: str) -> Language:
-    """Make an empty pipeline of a language; an InputError if spaCy cannot make it."""
+def blank(lang: str, *components: str) -> Language:
+    """Make an empty pipeline of a language; an InputError if spaCy cannot make it.
+
+    Of the components of packages, only those named here can be added to it.
+    """
     try:
-        with only_factories():
+        with only_factories(components):
             return spacy.blank(lang)
     except ImportError as error:
         raise InputError(f"--lang {lang}: spaCy cannot make such a pipeline ({error})") from error

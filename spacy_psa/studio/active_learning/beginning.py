@@ -65,9 +65,10 @@ def without_knowledge(begin: Beginning) -> Language:
         labels.append(check_label(label, labels))
     if not labels:
         raise InputError("--labels is empty: name the labels, such as PER,ORG,LOC")
-    nlp = blank(begin.lang)
+    factory = f"crf_{begin.task}"
+    nlp = blank(begin.lang, factory)
     nlp.add_pipe("sentencizer")
-    nlp.add_pipe(f"crf_{begin.task}", name=begin.task, config={"model": _TINY})
+    nlp.add_pipe(factory, name=begin.task, config={"model": _TINY})
     nlp.config["initialize"]["components"][begin.task] = {"labels": labels}
     nlp.initialize()
     return nlp

@@ -32,6 +32,8 @@ class Review:
 
     def __init__(self, path: Path):
         self.rows = {row["number"]: row for row in read_rows(path)}
+        spans = (s for row in self.rows.values() for s in (*row["annotated"], *row["proposed"]))
+        self.labels = sorted({label for _, _, label in spans})
         self.decided = read_decisions(path)
         self.log = decisions_path(path)
         self._lock = threading.Lock()
@@ -41,7 +43,8 @@ class Review:
         left = (number for number in self.rows if number not in self.decided)
         row: Row | None = self.rows.get(next(left, 0) if number is None else number)
         counts = {"total": len(self.rows), "done": len(self.decided)}
-        return {"row": row, **counts, "accepted": sum(self.decided.values())}
+        accepted = sum(self.decided.values())
+        return {"row": row, **counts, "accepted": accepted, "labels": self.labels}
 
     def decide(self, number: int, accept: bool | None) -> None:
         """Save a decision about a row; None undoes the last one."""

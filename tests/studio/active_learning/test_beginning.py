@@ -1,6 +1,7 @@
 """Annotation that begins without a model: the first model, and the next start."""
 
 import asyncio
+import subprocess
 
 import pytest
 import spacy
@@ -21,7 +22,24 @@ from spacy_psa.studio.server.app import create_app
 from spacy_psa.studio.server.models import ServedModel
 from spacy_psa.studio.server.project import project_view
 from tests.helpers.decided import accept, complete, reject
+from tests.helpers.patience import PATIENCE
 from tests.helpers.pipelines import make_examples, random_nlp
+from tests.helpers.quick_python import PYTHON
+
+BEGIN = """
+import sys
+from spacy_psa.studio.active_learning.beginning import Beginning, without_knowledge
+print(without_knowledge(Beginning(labels=("A", "B"), task=sys.argv[1])).pipe_names)
+"""
+
+
+@pytest.mark.parametrize("task", ["ner", "chunker", "tagger"])
+def test_a_new_process_makes_a_model_that_knows_nothing(task):
+    """Other tests have imported all components, a server that begins has not."""
+    done = subprocess.run(
+        [PYTHON, "-c", BEGIN, task], capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert done.stdout == f"['sentencizer', '{task}']\n", done.stderr
 
 
 @pytest.mark.parametrize("task", ["ner", "chunker", "tagger"])

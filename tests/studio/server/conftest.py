@@ -87,6 +87,21 @@ def page(open_page, address):
     return open_page(address, "#model option")
 
 
+@pytest.fixture
+def violations():
+    """The rules of axe-core that a page breaks, with the elements."""
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright",
+        reason="axe-core is not installed: pip install axe-playwright-python",
+    )
+
+    def broken(page):
+        rules = axe.Axe().run(page).response["violations"]
+        return [(rule["id"], node["html"]) for rule in rules for node in rule["nodes"]]
+
+    return broken
+
+
 @pytest.fixture(scope="session")
 def shoot():
     """Makes a screenshot of a page, if PAGE_SHOTS names a folder for them."""

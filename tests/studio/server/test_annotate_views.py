@@ -11,9 +11,8 @@ from spacy_psa.studio.active_learning.store import Note
 from tests.helpers.annotating import annotating
 from tests.helpers.decided import accept, complete
 from tests.helpers.serving import running
+from tests.helpers.views import RTL, VIEWS, some_labels
 
-MANY = [f"{kind}_{i}" for kind in ("PERSON", "PLACE", "ORG", "WORK", "EVENT") for i in range(12)]
-RTL = "ذهب Ada Lovelace إلى London . شلום Evans"
 LINES = [RTL, "Ada Lovelace met Charles Babbage in London .", *(f"Text {i} ." for i in range(200))]
 GUIDELINES = (
     "# Persons\n\nMark <b>names</b>, [see](https://example.org).\n\n- ![x](https://e.org/x)\n"
@@ -31,7 +30,7 @@ def opened(labels, tmp_path_factory):
     """The work of two annotators, and the address of its server."""
     folder = tmp_path_factory.mktemp("views")
     (folder / "rules.md").write_text(GUIDELINES, encoding="utf8")
-    begin = Beginning(labels=tuple(MANY[:: 60 // labels]))
+    begin = Beginning(labels=some_labels(labels))
     nlp = without_knowledge(begin)
     options = {"begin": begin, "guidelines": folder / "rules.md", "order": Order.random}
     with annotating(nlp, folder, LINES, model=None, **options) as (work, app):
@@ -45,37 +44,14 @@ def opened(labels, tmp_path_factory):
             yield work, address
 
 
-@pytest.fixture
-def violations():
-    """The rules of axe-core that a page breaks, with the elements."""
-    axe = pytest.importorskip(
-        "axe_playwright_python.sync_playwright",
-        reason="axe-core is not installed: pip install axe-playwright-python",
-    )
-
-    def broken(page):
-        rules = axe.Axe().run(page).response["violations"]
-        return [(rule["id"], node["html"]) for rule in rules for node in rule["nodes"]]
-
-    return broken
-
-
-VIEWS = {
-    "wide": (1280, "light", 2),
-    "narrow": (360, "light", 2),
-    "dark": (1280, "dark", 2),
-    "narrow-dark-rtl": (360, "dark", 1),
-}
-
-
 @pytest.mark.parametrize(
     ("labels", "view"),
-    [(60, "wide"), (60, "narrow-dark-rtl"), (3, "narrow"), (3, "dark")],
+    [(n, view) for n in (60, 3) for view in ("wide", "narrow", "dark", "narrow-dark-rtl")],
     indirect=["labels"],
 )
 def test_a_view_fits_and_axe_finds_nothing(opened, open_page, shoot, violations, labels, view):
-    width, scheme, text = VIEWS[view]
-    address = opened[1]
+    width, scheme = VIEWS[view]
+    address, text = opened[1], 1 if view.endswith("rtl") else 2
     page = open_page(
         f"{address}/annotate#{text}",
         "#result .word",
@@ -98,9 +74,16 @@ def test_a_view_fits_and_axe_finds_nothing(opened, open_page, shoot, violations,
     assert violations(page) == []
 
 
-@pytest.mark.parametrize("view", ["wide", "dark"])
-def test_axe_finds_nothing_on_the_page_project(opened, open_page, shoot, violations, view):
-    page = open_page(f"{opened[1]}/project", "#agreement article", color_scheme=VIEWS[view][1])
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_page_project_fits_and_axe_finds_nothing(opened, open_page, shoot, violations, view):
+    width, scheme = VIEWS[view]
+    page = open_page(
+        f"{opened[1]}/project",
+        "#agreement article",
+        viewport={"width": width, "height": 800},
+        color_scheme=scheme,
+    )
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
     shoot(page, f"project-{view}")
     assert violations(page) == []
 
@@ -122,6 +105,23 @@ def test_a_label_among_many_is_found_by_typing_and_then_comes_first(opened, open
     page.keyboard.press("Escape")
     page.keyboard.press("u")
     expect(page.locator(".span.required")).to_have_count(0)
+
+
+def test_a_menu_of_many_labels_is_searched_by_typing(opened, open_page, shoot):
+    work, address = opened
+    page = open_page(f"{address}/annotate#4", "#result .word")
+    page.locator("#result .word").first.focus()
+    page.keyboard.press("Enter")
+    page.keyboard.type("nt_7")  # the digit is a part of the name
+    expect(page.locator("#menu button:visible")).to_have_text(["EVENT_7"])
+    shoot(page, "menu-found")
+    page.keyboard.press("Enter")
+    expect(page.locator(".span.required")).to_have_count(1)
+    page.locator("#result .word").nth(1).click()
+    page.keyboard.press("0")
+    expect(page.locator("#result .word.outside")).to_have_text(["1"])
+    decided = work.store.decided(4, "ann", "ner")
+    assert decided.accepted == ((0, 1, "EVENT_7"),) and decided.outside == {1}
 
 
 def listed(page):

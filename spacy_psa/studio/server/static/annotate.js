@@ -118,7 +118,7 @@ function choices(sentence, start, end, label) {
     found.unshift([`Wrong: not ${label}`, () => decide([{ verdict: "rejected", start, end, label }], start)]);
     if (!isAccepted(start, end, label)) found.unshift([`Right: ${label}`, () => put(start, end, label), keyOf(label)]);
   }
-  if (!state.tags) found.push(["Nothing here", nothing(start, end)]);
+  if (!state.tags) found.push(["Nothing here", nothing(start, end), "0"]);
   if (isDecided(start, end)) found.push(["Undecided again", () => decide([{ verdict: "open", start, end }], start)]);
   return found;
 }

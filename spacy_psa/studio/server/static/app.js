@@ -2,7 +2,7 @@
 
 import { ask } from "./api.js";
 import { heatMap } from "./attention.js";
-import { at, fail, make, percent } from "./dom.js";
+import { at, fail, make, percent, rankLabels } from "./dom.js";
 import { openMenu } from "./menu.js";
 import { treePicture } from "./tree.js";
 import { showViews } from "./views.js";
@@ -60,6 +60,7 @@ async function analyse() {
   try {
     const answer = await request(null, SOME);
     if (turn !== state.turn) return; // a later text was sent meanwhile
+    rankLabels(...model().components.map((component) => component.labels));
     near.disconnect();
     state.sentences.clear();
     state.asked.clear();

@@ -33,12 +33,12 @@ export function intervalTable(data) {
       ...models.flatMap(({ p, r }) => [p, r].map((one) => make("td", {}, range(one.interval)))))))), "Intervals");
 }
 
-export function binTable(bins) {
+export function binTable(bins, of) {
   const heads = ["probability", "units", "mean", "right"];
   return scrolled(make("table", { class: "counts" },
     make("thead", {}, make("tr", {}, ...heads.map((text) => make("th", { scope: "col" }, text)))),
     make("tbody", {}, ...bins.filter((bin) => bin.size).map(({ lower, upper, size, confidence, accuracy }) => make("tr", {},
-      name(range([lower, upper])), ...[size.toLocaleString("en"), points(confidence), points(accuracy)].map((text) => make("td", {}, text)))))), "Bins");
+      name(range([lower, upper])), ...[size.toLocaleString("en"), points(confidence), points(accuracy)].map((text) => make("td", {}, text)))))), `Bins, ${of}`);
 }
 
 export function significance(data) {
@@ -47,28 +47,28 @@ export function significance(data) {
   return make("p", {}, `The difference in F1 of all ${data.units}: ${p} (paired permutation test over sentences, two-sided).`);
 }
 
-export function confusionTable({ rows, moved }, labels) {
+export function confusionTable({ rows, moved }, labels, of) {
   const names = [...labels, ""];
   const most = Math.max(1, ...rows.flatMap((row, i) => row.filter((_, j) => i !== j)));
   const top = Math.max(1, ...rows.map((row, i) => row[i]));
   const cell = (count, i, j) => make("td", {
-    class: i === j ? "most" : "wrong", "--a": 0.6 * (i === j ? count / top : count / most),
+    class: i === j ? "most" : "wrong", "--a": 0.5 * (i === j ? count / top : count / most),
     title: moved[i][j] ? `${moved[i][j]} of them with different bounds` : undefined,
   }, count ? count.toLocaleString("en") : "");
   return scrolled(make("table", { class: "counts" },
     make("thead", {}, make("tr", {}, make("th", {}, "gold, predicted"),
       ...names.map((one) => make("th", { scope: "col", dir: "auto" }, one || "missed")))),
     make("tbody", {}, ...rows.map((row, i) => make("tr", {}, name(names[i] || "invented"), ...row.map((count, j) => cell(count, i, j)))))),
-  "Confusion");
+  `Confusion, ${of}`);
 }
 
 // Rows of counts of several models: F1, and the numbers that it is made of.
-export function countTable(data, models) {
-  const head = ["", "gold", ...data.models.flatMap((one) => [`${one.name}: F1`, "right", "predicted"])];
+export function countTable(data, models, title) {
+  const head = ["group", "gold", ...data.models.flatMap((one) => [`${one.name}: F1`, "right", "predicted"])];
   return scrolled(make("table", { class: "counts" },
     make("thead", {}, make("tr", {}, ...head.map((text) => make("th", { scope: "col" }, text)))),
     make("tbody", {}, ...models[0].map((row, i) => make("tr", {}, name(row.name), make("td", {}, row.gold.toLocaleString("en")),
-      ...models.flatMap((own) => [own[i].f1 === null ? "" : points(own[i].f1), own[i].right, own[i].predicted].map((one) => make("td", {}, String(one)))))))), "Counts");
+      ...models.flatMap((own) => [own[i].f1 === null ? "" : points(own[i].f1), own[i].right, own[i].predicted].map((one) => make("td", {}, String(one)))))))), title);
 }
 
 // A row for all units and each type and length: F1 of each model in the four schemes.

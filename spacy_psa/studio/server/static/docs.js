@@ -12,7 +12,7 @@ try {
       for (const [kind, { schema }] of Object.entries(requestBody?.content ?? {})) {
         const name = schema.$ref?.split("/").at(-1);
         section.append(make("p", { class: "hint" }, kind),
-          make("pre", {}, JSON.stringify(name ? components.schemas[name] : schema, null, 2)));
+          make("pre", { tabindex: "0" }, JSON.stringify(name ? components.schemas[name] : schema, null, 2)));
       }
       document.getElementById("paths").append(section);
     }

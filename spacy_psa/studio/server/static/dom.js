@@ -47,11 +47,11 @@ export function percent(p) {
 }
 
 // The colours of labels by rank are in style.css; the first ten differ also for people who do not see
-// red and green. Labels that have no rank get a colour by their letters.
+// red and green. Each component has its own ranks. Labels without a rank get a colour by their letters.
 const COLOURS = 10;
 let ranks = new Map();
-export function rankLabels(labels) {
-  ranks = new Map(labels.map((label, i) => [label, i]));
+export function rankLabels(...components) {
+  ranks = new Map(components.flatMap((labels) => labels.map((label, i) => [label, i])));
 }
 
 export function colour(label) {

@@ -1,7 +1,7 @@
 // The page of the view "Review": probable errors, one by one.
 
 import { ask } from "./api.js";
-import { at, colour, fail, make, nested, percent } from "./dom.js";
+import { at, colour, fail, make, nested, percent, rankLabels } from "./dom.js";
 import { showViews } from "./views.js";
 
 const KINDS = {
@@ -30,6 +30,7 @@ function part(name, spans, p) {
 
 function show(state) {
   row = state.row;
+  rankLabels(state.labels);
   at("progress").max = Math.max(1, state.total);
   at("progress").value = state.done;
   at("counts").textContent = `${state.done} of ${state.total} decided, ${state.accepted} accepted`;
