@@ -34,14 +34,14 @@ def ensemble(
     pipe: Pipe = None,
 ) -> None:
     """
-    Join trained pipelines into one that predicts with the mean of their log potentials.
+    Join trained pipelines into one.
 
-    The pipelines have the same component (crf_ner, crf_spans, crf_chunker, crf_tagger or
-    constituency_parser)
-    with the same labels, such as one config trained with several seeds. Everything stays exact:
-    decoding, probabilities, n-best, evidence. Everything else, such as the tokenizer, is that of
-    the first pipeline, except what was calibrated, which is removed: calibrate the joined
-    pipeline. It needs the time and the memory of all models together.
+    It predicts with the mean of their log potentials. The pipelines have the same component
+    (crf_ner, crf_spans, crf_chunker, crf_tagger or constituency_parser) with the same labels, such
+    as one config trained with several seeds. Everything stays exact: decoding, probabilities,
+    n-best, evidence. Everything else, such as the tokenizer, is that of the first pipeline, except
+    what was calibrated, which is removed: calibrate the joined pipeline. It needs the time and the
+    memory of all models together.
 
     \b
     Example:
@@ -70,12 +70,13 @@ def add_rules(
     pipe: Pipe = None,
     gpu_id: Gpu = -1,
 ) -> None:
-    """Let patterns and lists of names suggest spans to a trained crf_ner or crf_chunker.
+    """Let patterns and lists of names suggest spans.
 
-    The matches are soft evidence: a weight is added to the log odds of each span that matches, and
-    the component finds the best analysis. With --dev, there is a weight for each file and label,
-    which makes the annotation most probable, with a Gaussian prior around --weight. The model
-    itself does not change. Each file becomes a span_ruler of the pipeline, with its name.
+    They suggest them to a trained crf_ner or crf_chunker. The matches are soft evidence: a weight
+    is added to the log odds of each span that matches, and the component finds the best analysis.
+    With --dev, there is a weight for each file and label, which makes the annotation most probable,
+    with a Gaussian prior around --weight. The model itself does not change. Each file becomes a
+    span_ruler of the pipeline, with its name.
 
     \b
     Example:
@@ -224,9 +225,9 @@ def push(
     ] = None,
 ) -> None:
     """
-    Upload a pipeline to the Hugging Face Hub in one commit.
+    Upload a pipeline to the Hugging Face Hub.
 
-    All files of MODEL are copied, so that `spacy.load` opens the folder that
+    All files of MODEL are copied in one commit, so that `spacy.load` opens the folder that
     `huggingface_hub.snapshot_download` fetches. MODEL/README.md becomes the page of the repository:
     write it by `spacy-psa describe --card`. A missing repository is made. The variable HF_ENDPOINT
     is the address of another hub.

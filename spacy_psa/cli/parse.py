@@ -87,7 +87,9 @@ def trees(
     output_format: OutputFormat = "auto",
     key: Annotated[str, typer.Option(help="Span group with the constituents.")] = "constituents",
 ) -> None:
-    """Write the trees of a .spacy file in brackets, or as `parse` writes them.
+    """Write the trees of a .spacy file.
+
+    They are written in brackets, or as `parse` writes them.
 
     \b
     Example:

@@ -92,7 +92,7 @@ def distill(
     resume: Resume = False,
     gpu_id: TrainingGpu = -1,
 ) -> None:
-    """Train a pipeline on its annotation and on the predictions of a trained one.
+    """Train a pipeline on the predictions of another.
 
     CONFIG.cfg is trained as `spacy-psa train` does, with the same overrides. The cross entropy of
     the two models' distributions over all analyses, which is exact, is added to the loss. TEACHER
@@ -139,13 +139,14 @@ def teach_label(
     seed: Annotated[int, typer.Option(help="Seed of the order and the dropout.")] = 0,
     gpu_id: TrainingGpu = -1,
 ) -> None:
-    """Teach a new label to a trained crf_ner or crf_chunker, which keeps its other labels.
+    """Teach a new label to a trained pipeline.
 
-    In EXAMPLES, all spans with the new label are annotated; spans with other labels may be. The
-    predictions of MODEL, with their probabilities, replace all other annotation of EXAMPLES and of
-    the text in --texts. Old labels keep their probabilities. The new label wins tokens outside of
-    spans, and tokens of old spans where EXAMPLES have it. Use a few thousand sentences of text like
-    that which the pipeline will annotate.
+    Its crf_ner or crf_chunker keeps the other labels. In EXAMPLES, all spans with the new label are
+    annotated; spans with other labels may be. The predictions of MODEL, with their probabilities,
+    replace all other annotation of EXAMPLES and of the text in --texts. Old labels keep their
+    probabilities. The new label wins tokens outside of spans, and tokens of old spans where
+    EXAMPLES have it. Use a few thousand sentences of text like that which the pipeline will
+    annotate.
 
     The training data of MODEL is not needed. Its other components stay as they are. Temperature and
     coverage are removed: calibrate the new pipeline.

@@ -21,6 +21,8 @@ from spacy_psa.loading import vocab_with_vectors
 from spacy_psa.training.layers import batch_unit, fit_epochs, layered, set_log, with_settings
 
 Task = Literal["ner", "chunker", "tagger", "parser", "spans"]
+ENCODERS = {"bert": "bert-base-cased"}
+"""Short names of encoders."""
 Aim = Literal["accuracy", "efficiency", "memory", "base", "frozen"]
 CONFIGS = Path(__file__).parents[1] / "configs"
 """The configs; in the repository a link to `configs/`, in an installed package a copy."""
@@ -131,7 +133,7 @@ def make_config(
     config["paths"].update(train=str(train), dev=str(dev), vectors=vectors)
     config["nlp"]["lang"] = lang
     if base is not None:
-        base = {"bert": "bert-base-cased"}.get(base, base)
+        base = ENCODERS.get(base, base)
         config["paths"]["encoder"] = base
         _use_encoder(config, base)
     if vectors is not None:

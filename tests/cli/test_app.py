@@ -22,6 +22,11 @@ def test_help_says_what_the_package_does():
     assert "Train, run and measure CRF taggers" in result.output and "--version" in result.output
 
 
+def test_help_shows_all_of_what_each_command_does():
+    commands = run("--help").output.partition("Your data:")[2]
+    assert "..." not in commands and "serve " in commands
+
+
 @pytest.mark.parametrize(("options", "code"), [(["--help"], 0), (["model", "in", "out"], 2)])
 def test_an_address_space_that_is_too_small_for_torch_is_one_error(options, code, tmp_path):
     result = subprocess.run(

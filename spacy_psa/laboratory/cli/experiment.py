@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 experiment_app = typer.Typer(
     name="experiment",
-    help="Run plans of trainings, and make tables and pictures of their results.",
+    help="Run plans of trainings, and compare their results.",
     no_args_is_help=True,
 )
 

@@ -88,7 +88,7 @@ def correct(
         typer.Option(min=0.0, max=1.0, help="Also accept what nobody decided, from this chance."),
     ] = None,
 ) -> None:
-    """Write a corpus with the corrections that were accepted.
+    """Write a corpus with the accepted corrections.
 
     The decisions are those of `spacy-psa serve --review`. OUT.log.jsonl lists what was changed.
 

@@ -39,7 +39,7 @@ def jackknife(
     ] = None,
     gpu_id: TrainingGpu = -1,
 ) -> None:
-    """Predict the tags of training data by n-fold jackknifing.
+    """Predict the tags of training data by jackknifing.
 
     Deals the sentences of TRAIN.spacy into folds, those of a document into one. The tags of each
     fold are predicted by a tagger that is trained on the others. All other annotation stays. With

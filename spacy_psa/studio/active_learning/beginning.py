@@ -14,8 +14,10 @@ from spacy_psa.corpora.docbin import write_docbin
 from spacy_psa.corpora.marked_text import INCORRECT
 from spacy_psa.corpora.readers import blank
 from spacy_psa.errors import InputError
+from spacy_psa.loading import vocab_with_vectors
+from spacy_psa.modules.pretrained_files import read_pretrained
 from spacy_psa.training.config import initialize
-from spacy_psa.training.recipes import make_config
+from spacy_psa.training.recipes import ENCODERS, make_config
 
 BeginningTask = Literal["ner", "chunker", "tagger"]
 MOST_STEPS = 600
@@ -59,12 +61,20 @@ def check_label(label: str, known: Sequence[str] = ()) -> str:
 
 
 def without_knowledge(begin: Beginning) -> Language:
-    """Make a pipeline that knows the labels, but whose predictions mean nothing."""
+    """Make a pipeline that knows the labels, but whose predictions mean nothing.
+
+    Raises:
+        InputError: also if the first training would not find its vectors or its encoder.
+    """
     labels: list[str] = []
     for label in begin.labels:
         labels.append(check_label(label, labels))
     if not labels:
         raise InputError("--labels is empty: name the labels, such as PER,ORG,LOC")
+    if begin.vectors is not None:
+        vocab_with_vectors(begin.vectors)
+    if begin.base is not None:
+        read_pretrained(ENCODERS.get(begin.base, begin.base))
     factory = f"crf_{begin.task}"
     nlp = blank(begin.lang, factory)
     nlp.add_pipe("sentencizer")

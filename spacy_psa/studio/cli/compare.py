@@ -35,7 +35,7 @@ def compare(
     gpu_id: Gpu = -1,
 ) -> None:
     """
-    Compare pipelines with gold annotation, and browse their errors.
+    Compare pipelines with gold annotation.
 
     Writes one HTML file that needs no network: scores with intervals, the significance of the
     difference, confusion, calibration, F1 by length and by words seen in training, and every error

@@ -27,11 +27,12 @@ def export_annotations(
     ] = None,
 ) -> None:
     """
-    Write the decisions in a file of `serve --annotate` as training data.
+    Write the decisions of annotators as training data.
 
-    docbin and jsonl keep undecided tokens as missing, and rejected spans as wrong. Label Studio and
-    doccano have no form for that: texts that are decided in part are left out for them, and
-    counted. Spans on which annotators disagree are missing, and counted.
+    FILE is that of `serve --annotate`. docbin and jsonl keep undecided tokens as missing, and
+    rejected spans as wrong. Label Studio and doccano have no form for that: texts that are decided
+    in part are left out for them, and counted. Spans on which annotators disagree are missing, and
+    counted.
 
     \b
     Example:

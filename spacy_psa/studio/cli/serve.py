@@ -107,10 +107,11 @@ def serve(
     ] = None,
 ) -> None:
     """
-    Serve a page with the predictions of models and their probabilities, for a browser.
+    Serve a page and an HTTP interface for models.
 
-    A click on the page corrects the model, which then finds the best analysis that agrees. The
-    same server annotates texts over HTTP: POST /api/annotate. /docs lists all of the interface.
+    The page shows predictions with their probabilities. A click on it corrects the model, which
+    then finds the best analysis that agrees. The same server annotates texts over HTTP: POST
+    /api/annotate. /docs lists all of the interface.
 
     With --annotate, the page Annotate asks about texts, the most useful first, saves each decision,
     and trains the first model from them. The next start continues where the last one ended.

@@ -66,6 +66,23 @@ def test_texts_without_spans_make_no_model():
 
 
 @pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"vectors": "none"}, "none"),
+        ({"vectors": "empty"}, "has no word vectors; use a pipeline of"),
+        ({"base": "empty"}, "its config cannot be read"),
+    ],
+)
+def test_what_the_first_training_would_not_find_is_refused_at_once(
+    tmp_path, monkeypatch, given, reason
+):
+    monkeypatch.chdir(tmp_path)
+    spacy.blank("en").to_disk("empty")
+    with pytest.raises(InputError, match=reason):
+        without_knowledge(Beginning(labels=["PER"], **given))
+
+
+@pytest.mark.parametrize(
     ("labels", "reason"),
     [
         ((), "--labels is empty"),
