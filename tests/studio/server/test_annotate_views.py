@@ -74,8 +74,11 @@ def test_a_view_fits_and_axe_finds_nothing(opened, open_page, shoot, violations,
     assert violations(page) == []
 
 
+@pytest.mark.parametrize("labels", [3, 60], indirect=True)
 @pytest.mark.parametrize("view", VIEWS)
-def test_the_page_project_fits_and_axe_finds_nothing(opened, open_page, shoot, violations, view):
+def test_the_page_project_fits_and_axe_finds_nothing(
+    opened, open_page, shoot, violations, labels, view
+):
     width, scheme = VIEWS[view]
     page = open_page(
         f"{opened[1]}/project",
@@ -84,7 +87,7 @@ def test_the_page_project_fits_and_axe_finds_nothing(opened, open_page, shoot, v
         color_scheme=scheme,
     )
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    shoot(page, f"project-{view}")
+    shoot(page, f"project-{view}-{labels}")
     assert violations(page) == []
 
 

@@ -57,6 +57,23 @@ def test_teach_shows_its_sign_before_the_server_answers(opened, open_page):
     expect(page.locator("#teach")).to_be_enabled()
 
 
+def test_teach_and_export_need_no_mouse(opened, open_page):
+    work, address = opened
+    decide_all(work.store)
+    page, reached = open_page(f"{address}/project", "#agreement p"), []
+    while ".spacy" not in reached:
+        page.keyboard.press("Tab")
+        reached.append(page.evaluate("document.activeElement.textContent"))
+        assert len(reached) < 40
+    with page.expect_download() as download:
+        page.keyboard.press("Enter")
+    assert download.value.suggested_filename == "names.spacy"
+    page.locator("#teach").focus()
+    assert page.locator("#teach").inner_text() in reached
+    page.keyboard.press("Enter")
+    expect(page.locator("#taught")).to_contain_text("The new model is in use")
+
+
 def test_an_export_is_saved_and_an_empty_one_is_one_line(opened, open_page, tmp_path):
     work, address = opened
     page = open_page(f"{address}/project", "#agreement p")
