@@ -9,10 +9,10 @@ as it was (`original`), `damaged`, `corrected`, and with the tokens of these cor
 `missing`. All corrections above a chance are made. Of the development data, damaged as well and
 judged by the pipeline of a fold, it is the chance with the most tokens that are right afterwards.
 
-The record (kind "figures") trained-DAMAGE-SEED has `sentences`, the wrong `tokens` of the damaged and the corrected data, the `chance`, the numbers of
-places that were `found` and `corrected`, and for each of the `systems` the figures of
-`benchmarks.four_tests.score`, the development F1 (`dev`) and the `seconds` of processor time.
-Finished steps are kept in training/find_errors.
+The record (kind "figures") trained-DAMAGE-SEED has `sentences`, the wrong `tokens` of the damaged
+and the corrected data, the `chance`, the numbers of places that were `found` and `corrected`, and
+for each of the `systems` the figures of `benchmarks.four_tests.score`, the development F1 (`dev`)
+and the `seconds` of processor time. Finished steps are kept in training/find_errors.
 """
 
 import random

@@ -45,7 +45,7 @@ def train(name: str, seed: int, corpus: str) -> None:
     base, changes = RUNS[name]
     parts = base, f"configs/corpora/{corpus}.cfg"
     run("spacy_psa", "merge-config", *parts, config, *changes, "--log", log)
-    train_and_record("configs/ner/pretrained.cfg", result, out, corpus, seed)
+    train_and_record("pretrained", result, out, corpus, seed)
 
 
 def main() -> None:
