@@ -175,7 +175,7 @@ def main() -> None:
         run(lesson, output)
     except (InputError, MemoryError) as error:
         why = " ".join(str(error).split()) or "the memory does not suffice"
-        output.write(json.dumps({"error": why}) + "\n")
+        print(json.dumps({"error": why}), file=output, flush=True)
 
 
 if __name__ == "__main__":
