@@ -16,13 +16,11 @@ from typing import Any
 
 import spacy
 
-from benchmarks.pretrained.speed import ENCODERS, PRECISIONS, Documents, in_precision
+from benchmarks.pretrained.speed import ENCODERS, PRECISIONS, Documents, in_precision, make
 from benchmarks.record import save_record
 from benchmarks.script import script_parser
-from benchmarks.systems.train import run
 from benchmarks.wrap import wrap
 from spacy_psa.corpora.documents import read_document_corpus
-from spacy_psa.laboratory.performance.pipelines import open_pipeline
 from spacy_psa.laboratory.performance.sections import record, timed
 from spacy_psa.laboratory.performance.timing import Row, Timing, pin_threads
 from spacy_psa.scoring.provenance import command
@@ -30,6 +28,8 @@ from spacy_psa.scoring.provenance import command
 CORPUS = Path("corpus/gum")
 FOLDER = Path("training/pretrained/shared")
 TASKS = "tagger", "chunker", "ner", "parser"
+WIDTHS = {"minilm": 384, "mpnet": 768}
+"""Of the encoders; the shape and the characters of words have 204 more."""
 
 
 class InTurn:
@@ -45,25 +45,20 @@ class InTurn:
         return Timing(timings[0].amount, seconds, cpu_seconds)
 
 
-def make(task: str, encoder: str) -> Path:
-    """Make the pipeline of a task with random weights above the encoder."""
-    folder = FOLDER / f"{task}_{encoder}"
-    if not folder.exists():
-        config = folder.with_suffix(".cfg")
-        config.parent.mkdir(parents=True, exist_ok=True)
-        width = 204 + {"minilm": 384, "mpnet": 768}[encoder]
-        changes = [*ENCODERS[encoder], *([f"shared.width={width}"] if task == "shared" else [])]
-        parts = f"configs/{task}/pretrained.cfg", "configs/corpora/gum.cfg"
-        run("spacy_psa", "merge-config", *parts, config, *changes)
-        open_pipeline(str(config), CORPUS / "dev.spacy", None).to_disk(folder)
-    return folder
-
-
 def measure(encoder: str, options: Any) -> dict[str, Any]:
     pin_threads(1)
     documents = read_document_corpus(CORPUS / "test.spacy")(spacy.blank("en"))
     gold = [example.reference for example in islice(documents, options.documents)]
-    paths = {task: make(task, encoder) for task in ("shared", *TASKS)}
+    width = [f"shared.width={204 + WIDTHS[encoder]}"]
+    paths = {
+        task: make(
+            FOLDER / f"{task}_{encoder}",
+            f"configs/{task}/pretrained.cfg",
+            CORPUS,
+            [*ENCODERS[encoder], *(width if task == "shared" else [])],
+        )
+        for task in ("shared", *TASKS)
+    }
     rows: list[Row] = []
     for precision in PRECISIONS:
         own = {

@@ -90,15 +90,14 @@ class Bare:
         return timings[0]
 
 
-def make(name: str, base: str, changes: list[str]) -> Path:
-    """Make a pipeline of a config, and write it to a folder."""
-    folder = FOLDER / name
+def make(folder: Path, base: str, corpus: Path, changes: list[str]) -> Path:
+    """Make a pipeline of a config for a corpus, and write it to a folder."""
     if not folder.exists():
-        config = FOLDER / f"{name}.cfg"
+        config = folder.with_suffix(".cfg")
         config.parent.mkdir(parents=True, exist_ok=True)
-        parts = base, "configs/corpora/conll2003.cfg"
+        parts = base, f"configs/corpora/{corpus.name}.cfg"
         run("spacy_psa", "merge-config", *parts, config, *changes)
-        nlp = open_pipeline(str(config), CORPUS / "dev.spacy", str(CORPUS / "vectors"))
+        nlp = open_pipeline(str(config), corpus / "dev.spacy", str(corpus / "vectors"))
         nlp.to_disk(folder)
     return folder
 
@@ -121,7 +120,9 @@ def measure(encoder: str, packages: Mapping[str, str], options: Any) -> dict[str
     paths: dict[str, str] = {}
     rows: list[Row] = []
     for base in ("finetuned", "frozen"):
-        folder = make(f"{base}_{encoder}", *RUNS[f"{base}_{encoder}"])
+        name = f"{base}_{encoder}"
+        config, changes = RUNS[name]
+        folder = make(FOLDER / name, config, CORPUS, changes)
         rounded = FOLDER / f"{folder.name}-int8"
         if not rounded.exists():
             quantize(str(folder), rounded)
@@ -134,7 +135,7 @@ def measure(encoder: str, packages: Mapping[str, str], options: Any) -> dict[str
         rows += [Documents(f"{base} {name}", nlp, gold) for name, nlp in opened.items()]
         rows.append(Documents(f"{base} int8", load_pipeline(str(rounded)), gold))
         paths |= {base: str(folder), f"{base} int8": str(rounded)}
-    paths["best"] = str(make("best", "configs/ner/best.cfg", []))
+    paths["best"] = str(make(FOLDER / "best", "configs/ner/best.cfg", CORPUS, []))
     rows.append(Documents("best", load_pipeline(paths["best"]), gold))
     for name, path in packages.items():
         paths[name] = path

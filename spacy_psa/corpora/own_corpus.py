@@ -141,18 +141,17 @@ def examples(docs: Iterable[Doc], count: int = 3) -> list[str]:
     Each shows a label that those before it lack, as long as there is one. Sentences without
     entities come last, and are shown with their parts of speech or chunks.
     """
-    labels = [(doc, {span.label_ for span in marked_spans(doc)}) for doc in docs]
-    counts = Counter(span.label_ for doc, _ in labels for span in marked_spans(doc))
-    ranked = sorted(
-        labels, key=lambda pair: min((counts[label] for label in pair[1]), default=10**9)
-    )
+    labelled = [(doc, {span.label_ for span in marked_spans(doc)}) for doc in docs]
+    counts = Counter(span.label_ for doc, _ in labelled for span in marked_spans(doc))
+    labelled.sort(key=lambda pair: min((counts[label] for label in pair[1]), default=10**9))
+    first: list[Doc] = []
     known: set[str] = set()
-    first = []
-    for doc, own in ranked:
-        first += [doc] if own - known else []
+    for doc, own in labelled:
+        if own - known:
+            first.append(doc)
         known |= own
     shown: dict[str, None] = {}
-    for doc in chain(first, (doc for doc, _ in ranked)):
+    for doc in chain(first, (doc for doc, _ in labelled)):
         if len(shown) == count:
             break
         shown[_with_marks(doc)] = None

@@ -14,6 +14,7 @@ from spacy_psa.studio.server.models import ServedModel
 from tests.helpers.patience import PATIENCE
 from tests.helpers.served import served_pipeline
 from tests.helpers.serving import running
+from tests.helpers.views import VIEWS
 
 MILLISECONDS = 1000 * PATIENCE
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
@@ -100,6 +101,21 @@ def violations():
         return [(rule["id"], node["html"]) for rule in rules for node in rule["nodes"]]
 
     return broken
+
+
+@pytest.fixture
+def look_at(shoot, violations):
+    """Looks at a page in all views: it fits its width, and axe-core finds nothing."""
+
+    def looked(page, name):
+        for view, (width, scheme) in VIEWS.items():
+            page.set_viewport_size({"width": width, "height": 800})
+            page.emulate_media(color_scheme=scheme)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, view
+            shoot(page, f"{name}-{view}")
+            assert violations(page) == [], view
+
+    return looked
 
 
 @pytest.fixture(scope="session")

@@ -75,20 +75,8 @@ def test_a_view_fits_and_axe_finds_nothing(opened, open_page, shoot, violations,
 
 
 @pytest.mark.parametrize("labels", [3, 60], indirect=True)
-@pytest.mark.parametrize("view", VIEWS)
-def test_the_page_project_fits_and_axe_finds_nothing(
-    opened, open_page, shoot, violations, labels, view
-):
-    width, scheme = VIEWS[view]
-    page = open_page(
-        f"{opened[1]}/project",
-        "#agreement article",
-        viewport={"width": width, "height": 800},
-        color_scheme=scheme,
-    )
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    shoot(page, f"project-{view}-{labels}")
-    assert violations(page) == []
+def test_the_page_project_fits_and_axe_finds_nothing(opened, open_page, look_at, labels):
+    look_at(open_page(f"{opened[1]}/project", "#agreement article"), f"project-{labels}")
 
 
 def test_a_label_among_many_is_found_by_typing_and_then_comes_first(opened, open_page):
