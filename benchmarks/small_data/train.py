@@ -6,6 +6,7 @@ larger ones. The systems:
 
 - `ours`: the config that `spacy-psa init config` writes for the sample, trained to its end
 - `cost`, `no_cost`: the same with a `recall_cost` of 3 or 0, if `ours` has the other
+- `frozen`: the same as `ours`, for the frozen encoder of --base
 - `efficiency`, `accuracy`: spaCy's `ner` with the config of `spacy init config --optimize ...`,
   trained for the processor time of `ours`. It is evaluated every 50 steps, or every 200 steps
   (spaCy's own setting) on samples that are too large for our config for few words
@@ -15,13 +16,14 @@ larger ones. The systems:
 The time of evaluations does not count. Development data chooses the evaluation of a training; test
 data is scored once. The config's own reader reads both: `ours` with all sentences of CoNLL-2003
 reads whole documents, all others read sentences. With --vectors, all systems read the vectors of
-the corpus. spaCy looks up vectors by the exact text, so it also gets vectors for capitalised words
-(`benchmarks.cased_vectors`).
+the corpus, or of another pipeline. spaCy looks up vectors by the exact text, so it also gets those
+of the corpus for capitalised words (`benchmarks.cased_vectors`).
 
-The record benchmarks/small_data/results/CORPUS-SEED.json, or CORPUS-vectors-SEED.json, has
-`samples`: {sentences: {`words`: of the sample, and for each system `dev` and `test` (`ents_p`,
-`ents_r`, `ents_f`), `steps` and `seconds` of the training, its `commit` and `cpu`}}. Finished
-trainings are kept in training/small_data. A record also has the trainings of earlier commands.
+The record benchmarks/small_data/results/CORPUS-SEED.json, or CORPUS-VECTORS-SEED.json with the name
+of the folder of the vectors, has `samples`: {sentences: {`words` of the sample, and for each system
+`dev` and `test` (`ents_p`, `ents_r`, `ents_f`), `steps` and `seconds` of the training, its `commit`
+and `cpu`, and `base`}}. Finished trainings are kept in training/small_data. A record also has the
+trainings of earlier commands.
 """
 
 import random
@@ -48,7 +50,7 @@ from spacy_psa.training.recipes import FEW_WORDS, make_config
 RESULTS = Path(__file__).parent / "results"
 COSTS = {"cost": 3.0, "no_cost": 0.0}
 """The `recall_cost` of a system, instead of that of `ours`."""
-OURS = ("ours", *COSTS)
+OURS = ("ours", *COSTS, "frozen")
 """The systems of this package, which are trained to their ends."""
 ENDED = "_ended"
 """The end of the name of a system that spaCy's own rule ends."""
@@ -61,11 +63,25 @@ Samples = dict[str, dict[str, Any]]
 
 
 def config_of(
-    system: str, train: Path, dev: Path, vectors: Path | None, seed: int, every: int = 50
+    system: str,
+    train: Path,
+    dev: Path,
+    vectors: Path | None,
+    seed: int,
+    every: int = 50,
+    base: str | None = None,
 ) -> Config:
-    """The config from the quickstart of a system; spaCy is evaluated `every` so many steps."""
+    """The config from the quickstart of a system.
+
+    Args:
+        every: the steps between evaluations of spaCy.
+        base: the encoder of `frozen`.
+    """
     if system in OURS:
-        config, _ = make_config("ner", train, dev, str(vectors) if vectors else None)
+        frozen, table = system == "frozen", str(vectors) if vectors else None
+        config, _ = make_config(
+            "ner", train, dev, table, base=base if frozen else None, frozen=frozen
+        )
         if system in COSTS:
             config["components"]["ner"]["recall_cost"] = COSTS[system]
     else:
@@ -88,10 +104,17 @@ def sample(docs: list[Doc], size: int, seed: int) -> list[Doc]:
     return [docs[i] for i in sorted(order[: size or len(docs)])]
 
 
-def run(corpus: Path, size: int, seed: int, vectors: bool, systems: list[str]) -> dict[str, Any]:
+def run(
+    name: str,
+    corpus: Path,
+    size: int,
+    seed: int,
+    vectors: Path | None,
+    systems: list[str],
+    base: str | None = None,
+) -> dict[str, Any]:
     """Train the systems on one sample, if that is not done yet."""
-    name = f"{corpus.name}{'-vectors' * vectors}"
-    folder = Path("training", "small_data", f"{name}-{seed}", str(size))
+    folder = Path("training", "small_data", name, str(size))
     folder.mkdir(parents=True, exist_ok=True)
     vocab = spacy.blank("en").vocab
     docs = sample([d for d in read_docbin(corpus / "train.spacy", vocab) if len(d)], size, seed)
@@ -101,11 +124,11 @@ def run(corpus: Path, size: int, seed: int, vectors: bool, systems: list[str]) -
     for system in SYSTEMS:
         kept = folder / f"{system}.json"
         if system in systems and not kept.exists():
-            table = corpus / "vectors" if vectors else None
-            if table is not None and system not in OURS:
-                table = cased_vectors(table, Path("training/small_data", f"{name}-cased"))
+            table = vectors
+            if vectors == corpus / "vectors" and system not in OURS:
+                table = cased_vectors(vectors, Path("training/small_data", f"{corpus.name}-cased"))
             every = 50 if row["words"] < FEW_WORDS else 200
-            config = config_of(system, train, corpus / "dev.spacy", table, seed, every)
+            config = config_of(system, train, corpus / "dev.spacy", table, seed, every, base)
             own_end = system in OURS or system.endswith(ENDED)
             limit = None if own_end else row["ours"]["seconds"]
             dev = partial(read_examples, path=corpus / "dev.spacy")
@@ -114,11 +137,13 @@ def run(corpus: Path, size: int, seed: int, vectors: bool, systems: list[str]) -
             result["test"] = score(nlp, read_examples(nlp, corpus / "test.spacy"))
             source = provenance()
             result["commit"], result["cpu"] = source["commit"], source["machine"]["cpu"]
+            if system == "frozen":
+                result["base"] = base
             with atomic_path(kept) as path:
                 srsly.write_json(path, result)
         if kept.exists():
             row[system] = srsly.read_json(kept)
-            print(name, seed, size, system, row[system], flush=True)
+            print(name, size, system, row[system], flush=True)
     return row
 
 
@@ -133,20 +158,25 @@ def main() -> None:
     options.add_argument("corpus", type=Path, metavar="CORPUS", help="folder of a corpus")
     options.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="sentences; 0 for all")
     options.add_argument("--seed", type=int, default=1)
-    options.add_argument("--vectors", action="store_true", help="with the vectors of the corpus")
+    options.add_argument(
+        "--vectors", nargs="?", const="", metavar="FOLDER", help="of the corpus, or of a pipeline"
+    )
     options.add_argument("--systems", nargs="+", choices=SYSTEMS, default=DEFAULT)
+    options.add_argument("--base", metavar="FOLDER", help="the encoder of `frozen`")
     given = options.parse_args()
+    corpus, seed = given.corpus, given.seed
+    vectors = None if given.vectors is None else Path(given.vectors or corpus / "vectors")
+    name = "-".join([corpus.name, *([vectors.name] if vectors else []), str(seed)])
     samples = {
-        str(size or "all"): run(given.corpus, size, given.seed, given.vectors, given.systems)
+        str(size or "all"): run(name, corpus, size, seed, vectors, given.systems, given.base)
         for size in given.sizes
     }
-    name = f"{given.corpus.name}{'-vectors' * given.vectors}-{given.seed}"
     parts = ["train", "dev", "test"]
-    data = [given.corpus / f"{part}.spacy" for part in parts]
+    data = [corpus / f"{part}.spacy" for part in parts]
     result = RESULTS / f"{name}.json"
     earlier = read_record(result)["results"]["samples"] if result.exists() else {}
     results = {"samples": joined(earlier, samples)}
-    write_record(result, "small_data", results, data=data, seed=given.seed)
+    write_record(result, "small_data", results, data=data, seed=seed)
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ from spacy_psa.laboratory.performance import sections
 from spacy_psa.laboratory.performance.pipelines import Annotation
 from spacy_psa.scoring.result import measure
 from tests.helpers.commands import succeed
+from tests.helpers.encoders import write_encoder
 from tests.helpers.paths import ROOT
 from tests.helpers.pipelines import make_examples, make_nlp, train
 
@@ -364,3 +365,9 @@ def test_small_samples_are_learned_by_the_quickstart_of_each_system(system, gold
         for every in (50, 200)
     )
     assert (often, seldom) == (50, 200) if system != "ours" else often == seldom
+
+
+def test_a_frozen_encoder_is_only_in_the_system_of_this_name(gold, tmp_path):
+    base = str(write_encoder(tmp_path / "encoder"))
+    frozen, ours = (config_of(each, gold, gold, None, 7, base=base) for each in ("frozen", "ours"))
+    assert frozen["paths"]["encoder"] == base and base not in ours.to_str()
