@@ -58,14 +58,18 @@ def wrap(
     setup: Mapping[str, Any] | None = None,
     note: str = "",
 ) -> dict[str, Any]:
-    """A record of the JSON of a command; `setup` describes the data of a training.
+    """A record of the JSON of a command.
+
+    Args:
+        command: the command of the experiment, if it is not the one that wrote the JSON.
+        setup: describes the data of a training.
 
     Raises:
         InputError: if `product` is not in one of the three formats.
     """
     kind = kind_of(product)
     source = {key: product.get(key) for key in SOURCE}
-    source["command"] = product.get("command") or command
+    source["command"] = command or product.get("command")
     if kind == "training":
         results = training_results(product, setup)
     elif kind == "calibration":
@@ -91,12 +95,10 @@ def main() -> None:
     options = script_parser(globals(), "PRODUCT.json")
     options.add_argument("experiment", metavar="EXPERIMENT", help="folder below benchmarks")
     options.add_argument("name", metavar="NAME", help="name of the record")
-    options.add_argument("--command", help="command that wrote the file, if it does not name it")
     options.add_argument("--note", default="", help="further remarks")
     given = options.parse_args()
     product = json.loads(given.product.read_text(encoding="utf8"))
-    origin = {"command": given.command, "note": given.note}
-    save_record(wrap(product, given.experiment, given.name, **origin))
+    save_record(wrap(product, given.experiment, given.name, note=given.note))
 
 
 if __name__ == "__main__":

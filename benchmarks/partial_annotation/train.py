@@ -40,7 +40,6 @@ from benchmarks.script import script_parser
 from benchmarks.systems.train import log_to
 from benchmarks.wrap import wrap
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
-from spacy_psa.scoring.provenance import command
 from spacy_psa.scoring.result import measure
 
 SYSTEMS = ["marginal", "as_o", "spacy_ner"]
@@ -131,7 +130,7 @@ def run(system: str, arguments: argparse.Namespace, setup: dict[str, Any]) -> di
     result = measure(spacy.load(model), model, arguments.test, data, log)
     described = {"system": system, **setup, "ended": ended}
     name = f"mentions-{system}"
-    return wrap(result, "partial_annotation", name, command=command(), setup=described)
+    return wrap(result, "partial_annotation", name, setup=described)
 
 
 def main() -> None:

@@ -3,7 +3,11 @@
 The keys of format 1, which do not change:
 
 - `format`: 1
-- `date`: when the pipeline was measured, ISO 8601, UTC
+- `date`: when the pipeline was measured, ISO 8601, UTC; `command`: of the process that did it
+- `commit`: the commit of the git repository in the current folder, or null; `modified`: whether
+  tracked files differed from it, or null
+- `data`: {path: MD5}
+- `machine`, `versions`: see `provenance`
 - `model`: `path`, `lang`, `name`, `version`, `pipeline` (component names)
 - `test`: `path`, `documents`, `words`
 - `scores`: the scores of spaCy's scorers, by their names (`ents_p`, `ents_r`, `ents_f`,
@@ -21,10 +25,6 @@ The keys of format 1, which do not change:
 - `dev`: an object for each evaluation during training: `epoch`, `step`, `score` and `scores` as
   fractions, and `losses`; empty without a training log
 - `best`: the element of `dev` whose weights were saved, or null
-- `data`: {path: MD5}
-- `versions`, `machine`: see `provenance`
-- `commit`: the commit of the git repository in the current folder, or null; `modified`: whether
-  tracked files differed from it, or null
 - `config`: the pipeline's training config, nested
 """
 
@@ -32,13 +32,12 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timezone
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spacy_psa.errors import InputError
-from spacy_psa.scoring.provenance import checksums, commit, machine, versions
+from spacy_psa.scoring.provenance import provenance
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -56,16 +55,15 @@ def measure(
     `spacy.ConsoleLogger.v3` wrote to its `output_file`.
     """
     # First the steps that fail at once.
-    sums = checksums(dict.fromkeys([test, *data]))
+    origin = provenance(dict.fromkeys([test, *data]))
     dev = read_log(log) if log else []
     examples = read_examples(nlp, test)
     scores = nlp.evaluate(examples)
     speed, docs = measure_speed(nlp, examples)
-    head, modified = commit()
     config = nlp.config.interpolate()
     return {
         "format": 1,
-        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        **origin,
         "model": {
             "path": model,
             **{key: nlp.meta[key] for key in ("lang", "name", "version", "pipeline")},
@@ -83,11 +81,6 @@ def measure(
         "seed": config.get("training", {}).get("seed"),
         "dev": dev,
         "best": best(dev),
-        "data": sums,
-        "versions": versions(),
-        "machine": machine(),
-        "commit": head,
-        "modified": modified,
         "config": json.loads(json.dumps(config, default=str)),
     }
 

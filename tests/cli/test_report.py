@@ -21,6 +21,7 @@ ROW = '{"epoch": %s, "step": 1, "score": 0.5, "scores": {}, "losses": {}}\n'
 KEYS = {
     *("format", "date", "model", "test", "scores", "partial_credit", "support", "genres", "speed"),
     *("seed", "dev", "best", "data", "versions", "machine", "commit", "modified", "config"),
+    "command",
 }
 
 
