@@ -1,9 +1,12 @@
 """The systems of this experiment as training configs.
 
-All have the inputs, the optimizer and the learning rates of configs/spans/best.cfg, and differ in
-what finds the spans:
+All have the inputs, the optimizer and the learning rates of configs/spans/best.cfg:
 
 - `tree`: that config, with its memory of the document
+- `bilstm`: configs/spans/bilstm.cfg, which has a BiLSTM instead of PSA-BiLSTM, and no memory
+
+The others have the encoder of `tree` and differ in what finds the spans:
+
 - `sentences`: `crf_spans` without the memory, as all that follow
 - `layered`: the same with `layers = "label"`, so that spans of different labels may overlap
 - `ngram`: spaCy's `spancat`, which decides about each span of 1 to 12 tokens
@@ -18,21 +21,22 @@ from typing import Any
 
 from thinc.api import Config
 
-BASE = Path("configs/spans/best.cfg")
+CONFIGS = Path("configs/spans")
 KEY = "sc"
 LONGEST = 12
 """The most tokens of the spans that `ngram` decides about."""
 ENCODER = Path("encoders/all-MiniLM-L6-v2")
-SYSTEMS = ("tree", "sentences", "layered", "ngram", "finder", "frozen", "frozen_finder")
+SYSTEMS = ("tree", "bilstm", "sentences", "layered", "ngram", "finder", "frozen", "frozen_finder")
 
 
 def config_of(system: str, corpus: Path, train: Path, vectors: Path, seed: int) -> Config:
     """Make the config of a system, for the development data of a corpus."""
-    config = Config().from_disk(BASE, interpolate=False)
+    name = "bilstm.cfg" if system == "bilstm" else "best.cfg"
+    config = Config().from_disk(CONFIGS / name, interpolate=False)
     paths = {"train": train, "dev": corpus / "dev.spacy", "vectors": vectors}
     config["paths"].update({name: str(path) for name, path in paths.items()})
     config["system"]["seed"] = seed
-    if system == "tree":
+    if system in ("tree", "bilstm"):
         return config
     ours = config["components"]["spans"]["model"]
     ours["tok2vec"] = encoder = ours["tok2vec"]["tok2vec"]  # without the memory
