@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 CRITERION = "negative log likelihood of the gold analyses, nats a sentence"
 SpanKind = SpanLabeler | NestedSpanLabeler
+SPAN_KINDS = "crf_ner, crf_chunker or crf_spans"
+"""`SpanKind` in words, for errors."""
 
 
 class State(NamedTuple):
@@ -86,9 +88,7 @@ def calibrate(
     if figure is not None:
         check_matplotlib()
     kinds = get_args(SpanKind)
-    opened = calibrating(
-        model, pipe, kinds, "crf_ner, crf_chunker or crf_spans", paths, output, json_path, gpu_id
-    )
+    opened = calibrating(model, pipe, kinds, SPAN_KINDS, paths, output, json_path, gpu_id)
     with opened as (nlp, component, record):
         writes, component.confidence = component.confidence, True
         register()

@@ -16,18 +16,17 @@ r μ ± 1.96 √(dispersion · v + uncertainty · μ²).
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy
 from numpy.typing import NDArray
 from spacy.language import Language
 from spacy.util import minibatch
 
-from spacy_psa.analysis.calibration import calibrating
+from spacy_psa.analysis.calibration import SPAN_KINDS, SpanKind, calibrating
 from spacy_psa.analysis.conformal import BATCH
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.mention_counts import Form, TextCounts, count_mentions, form_of
-from spacy_psa.pipeline.chain.spans import SpanLabeler
 from spacy_psa.pipeline.coverage import Correction, CountCorrection
 from spacy_psa.pipeline.upstream import with_upstream
 from spacy_psa.scoring.result import read_examples
@@ -51,7 +50,7 @@ class Counted(NamedTuple):
         return len(own), len({*own})
 
 
-def counted(nlp: Language, pipe: SpanLabeler, path: Path) -> list[Counted]:
+def counted(nlp: Language, pipe: SpanKind, path: Path) -> list[Counted]:
     """Count the mentions of each gold document; see `spacy_psa.sentences.same_document`."""
     examples = with_upstream(nlp, pipe.name, read_examples(nlp, path))
     numbers = document_numbers(example.reference for example in examples)
@@ -140,7 +139,7 @@ def calibrate_counts(
     pipe: str | None = None,
     json_path: Path | None = None,
     gpu_id: int = -1,
-) -> tuple[SpanLabeler, dict[str, list[dict[str, Any]]]]:
+) -> tuple[SpanKind, dict[str, list[dict[str, Any]]]]:
     """Find the corrections of counts on the documents of "dev", and store them in the component.
 
     The arguments are those of `calibrate`.
@@ -150,12 +149,12 @@ def calibrate_counts(
         number `gold`, the `number` and half the `width` of its interval, and `held`, the share of
         drawn corpora of 20 documents whose true number is in the interval.
     """
-    what = "crf_ner or crf_chunker"
-    opened = calibrating(model, pipe, SpanLabeler, what, paths, output, json_path, gpu_id)
+    kinds = get_args(SpanKind)
+    opened = calibrating(model, pipe, kinds, SPAN_KINDS, paths, output, json_path, gpu_id)
     with opened as (nlp, component, record):
         data = {part: counted(nlp, component, path) for part, path in paths.items()}
         try:
-            component.calibrated.counts = fit_corrections(data["dev"], component.labels)
+            component.calibrated.counts = fit_corrections(data["dev"], component._span_labels)
         except InputError as error:
             raise InputError(f"{paths['dev']}: {error}") from error
         parts = {part: _rows(component, documents) for part, documents in data.items()}
@@ -163,10 +162,10 @@ def calibrate_counts(
     return component, parts
 
 
-def _rows(pipe: SpanLabeler, documents: Sequence[Counted]) -> list[dict[str, Any]]:
+def _rows(pipe: SpanKind, documents: Sequence[Counted]) -> list[dict[str, Any]]:
     whole = joined(documents)
     intervals = whole.counts.intervals(pipe.calibrated.counts)
-    held = coverage(documents, pipe.calibrated.counts, pipe.labels)
+    held = coverage(documents, pipe.calibrated.counts, pipe._span_labels)
     return [
         {
             "label": label,
@@ -176,6 +175,6 @@ def _rows(pipe: SpanLabeler, documents: Sequence[Counted]) -> list[dict[str, Any
             "width": intervals[label][kind][1],
             "held": held[label][kind],
         }
-        for label in pipe.labels
+        for label in pipe._span_labels
         for kind, gold in zip(KINDS, whole.truth(label), strict=True)
     ]

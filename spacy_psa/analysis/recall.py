@@ -22,7 +22,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy
 import torch
@@ -32,13 +32,14 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import minibatch
 
-from spacy_psa.analysis.calibration import calibrating
+from spacy_psa.analysis.calibration import SPAN_KINDS, SpanKind, calibrating
 from spacy_psa.analysis.conformal import BATCH, as_saved, labelled_probabilities, observed_coverage
 from spacy_psa.corpora.unlabelled import read_texts
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.redaction import shown_spans
-from spacy_psa.pipeline.chain.spans import SpanLabeler
 from spacy_psa.pipeline.coverage import Promise
+from spacy_psa.pipeline.nested.places import label_parts
+from spacy_psa.pipeline.nested.spans import NestedSpanLabeler
 from spacy_psa.pipeline.upstream import with_upstream
 from spacy_psa.scoring.result import read_examples
 from spacy_psa.sentences import document_numbers, name_of_document, unannotated
@@ -136,12 +137,13 @@ def recall_threshold(
         raise InputError(
             f"{impossible:.2%} of the entities have the probability 0 by the model, so that no "
             f"threshold has a recall of {recall:g} with a confidence of {confidence:g} (their "
-            "labels are unknown, or they cross sentences): promise less"
+            "labels are unknown, they cross sentences, or they are too long for the model): "
+            "promise less"
         )
     return least
 
 
-def features(pipe: SpanLabeler, docs: Sequence[Doc]) -> Floats:
+def features(pipe: SpanKind, docs: Sequence[Doc]) -> Floats:
     """Describe documents by numbers that a shift may change, (documents, F).
 
     They are the logarithm of the number of tokens; the expected number of spans of each label and
@@ -149,13 +151,16 @@ def features(pipe: SpanLabeler, docs: Sequence[Doc]) -> Floats:
     capitals only, with digits and with punctuation.
     """
     numbers = document_numbers(docs)
-    begins = [tag[0] in "BS" for tag in pipe.tags]
-    sums = numpy.zeros((max(numbers, default=-1) + 1, sum(begins) + 6))
+    if isinstance(pipe, NestedSpanLabeler):
+        spans_of = label_parts(pipe.labels).numpy()
+    else:
+        spans_of = numpy.eye(len(pipe.tags))[:, [tag[0] in "BS" for tag in pipe.tags]]
+    sums = numpy.zeros((max(numbers, default=-1) + 1, spans_of.shape[1] + 6))
     rows = iter(numbers)
     for batch in minibatch(docs, BATCH):
         for doc, analyses in zip(batch, pipe.analyses(batch)):
             shapes = doc.to_array(SHAPES).sum(0)
-            spans = analyses.marginals[:, begins].sum(0)
+            spans = analyses.marginals.sum(0) @ spans_of
             sums[next(rows)] += [len(doc), *spans, analyses.entropy, *shapes]
     sizes = numpy.maximum(sums[:, :1], 1)
     return numpy.concatenate([numpy.log(sizes), sums[:, 1:] / sizes], 1)
@@ -198,7 +203,7 @@ def calibrate_recall(
     pipe: str | None = None,
     json_path: Path | None = None,
     gpu_id: int = -1,
-) -> tuple[SpanLabeler, list[dict[str, Any]]]:
+) -> tuple[SpanKind, list[dict[str, Any]]]:
     """Find the thresholds of a promised recall, and store them in the component.
 
     The arguments that are not listed are those of `calibrate`.
@@ -220,12 +225,12 @@ def calibrate_recall(
     for option, value in (("--recall", recall), ("--confidence", confidence)):
         if not 0 < value < 1:
             raise InputError(f"{option} {value:g}: choose a number between 0 and 1, such as 0.95")
-    what, asked = "crf_ner or crf_chunker", list(labels or [""])
+    asked, kinds = list(labels or [""]), get_args(SpanKind)
     read = {**paths, "target": target} if target else paths
-    opened = calibrating(model, pipe, SpanLabeler, what, read, output, json_path, gpu_id)
+    opened = calibrating(model, pipe, kinds, SPAN_KINDS, read, output, json_path, gpu_id)
     with opened as (nlp, component, record):
-        if unknown := sorted({*labels} - {*component.labels}):
-            known = ", ".join(component.labels)
+        if unknown := sorted({*labels} - {*component._span_labels}):
+            known = ", ".join(component._span_labels)
             raise InputError(f"--label {unknown[0]}: {component.name} has the labels {known}")
         data = {
             part: with_upstream(nlp, component.name, read_examples(nlp, path))
@@ -261,7 +266,7 @@ def _of_label(truths: Sequence[Sequence[tuple[str, float]]], label: str) -> list
     return [[p for name, p in items if label in ("", name)] for items in truths]
 
 
-def _weights(nlp: Language, pipe: SpanLabeler, dev: Sequence[Example], path: Path) -> list[float]:
+def _weights(nlp: Language, pipe: SpanKind, dev: Sequence[Example], path: Path) -> list[float]:
     before = nlp.pipe_names[: nlp.pipe_names.index(pipe.name)]
     texts = (unannotated(doc, document=True) for doc in read_texts(path, nlp) if len(doc))
     with nlp.select_pipes(enable=before):
@@ -286,10 +291,10 @@ def _observed(documents: Sequence[Sequence[float]], least: float) -> dict[str, A
 
 
 def _costs(
-    pipe: SpanLabeler, examples: Sequence[Example], asked: Sequence[str]
+    pipe: SpanKind, examples: Sequence[Example], asked: Sequence[str]
 ) -> dict[str, dict[str, Any]]:
     """Compute what showing the spans of each label costs, or of all labels for ""."""
-    labels = {label: [label] if label else pipe.labels for label in asked}
+    labels = {label: [label] if label else pipe._span_labels for label in asked}
     every = [name for names in labels.values() for name in names]
     shown, unsure, gold = (Counter[str]() for _ in range(3))
     for batch in minibatch(examples, BATCH):

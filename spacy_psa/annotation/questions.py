@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from spacy_psa.pipeline.chain.mention_counts import TextCounts
     from spacy_psa.pipeline.chain.spans import SpanLabeler
+    from spacy_psa.pipeline.nested.spans import NestedSpanLabeler
 
 
 REDACTION = "redaction"
@@ -48,8 +49,8 @@ MakeQuestion = Callable[["Language"], Question]
 class Counting:
     """Counts the mentions and the distinct entities of all documents, with 95% intervals.
 
-    A `crf_ner` or `crf_chunker` counts; its `name` is None if there is only one. `path` is the JSON
-    file to write.
+    A `crf_ner`, `crf_chunker` or `crf_spans` counts; its `name` is None if there is only one.
+    `path` is the JSON file to write.
     """
 
     encode: Encode | None = None
@@ -92,8 +93,9 @@ class Counting:
 class Redacting:
     """Replaces the spans of some labels in all documents, and lists those to be looked at.
 
-    `name` is that of the `crf_ner` or `crf_chunker`; None if there is only one. It has to promise
-    the `recall`; None for any. `path` is the file of JSON lines for a person; None for none.
+    `name` is that of the `crf_ner`, `crf_chunker` or `crf_spans`; None if there is only one. It has
+    to promise the `recall`; None for any. `path` is the file of JSON lines for a person; None for
+    none.
     """
 
     def __init__(
@@ -130,10 +132,12 @@ class Redacting:
         )
 
 
-def _find_labeler(nlp: "Language", name: str | None) -> "SpanLabeler":
+def _find_labeler(nlp: "Language", name: str | None) -> "SpanLabeler | NestedSpanLabeler":
     from spacy_psa.pipeline.chain.spans import SpanLabeler
+    from spacy_psa.pipeline.nested.spans import NestedSpanLabeler
 
-    pipe: SpanLabeler = find_pipe(nlp, name, SpanLabeler, "crf_ner or crf_chunker")
+    kinds, what = (SpanLabeler, NestedSpanLabeler), "crf_ner, crf_chunker or crf_spans"
+    pipe: SpanLabeler | NestedSpanLabeler = find_pipe(nlp, name, kinds, what)
     return pipe
 
 

@@ -106,9 +106,9 @@ def annotate(
     malformed line is not finished, but the others are. The same command annotates only the files
     that are not finished.
 
-    With --counts, a crf_ner or crf_chunker also counts the mentions and the distinct entities of
-    each label in all documents, with 95% intervals: it sums over all analyses, not only the best.
-    `calibrate --counts` makes the intervals reliable.
+    With --counts, a crf_ner, crf_chunker or crf_spans also counts the mentions and the distinct
+    entities of each label in all documents, with 95% intervals: it sums over all analyses, not only
+    the best. `calibrate --counts` makes the intervals reliable.
 
     With --redact, OUTPUT has the texts with the spans of LABELS replaced by their labels, as in
     "[PER] left", in the key `redacted` their offsets in both texts, and no other annotation. All

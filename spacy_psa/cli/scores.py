@@ -187,10 +187,11 @@ def calibrate(
 ) -> None:
     """Fit the temperature of a pipeline's confidences.
 
-    The pipeline has a crf_ner or crf_chunker. The temperature divides its log potentials; the
-    fitted value makes the gold analyses of DEV.spacy most probable. The best analysis of a text
-    does not change. The temperature is stored in the pipeline: in a copy if --output is given,
-    otherwise in MODEL itself. If the temperature changes, the coverage of the component is removed.
+    The pipeline has a crf_ner, crf_chunker or crf_spans. The temperature divides its log
+    potentials; the fitted value makes the gold analyses of DEV.spacy most probable. The best
+    analysis of a text does not change. The temperature is stored in the pipeline: in a copy if
+    --output is given, otherwise in MODEL itself. If the temperature changes, the coverage of the
+    component is removed.
 
     With --decode mbr, the component predicts the spans of the highest expected F1 from then on. The
     fitted temperature makes this expectation more accurate.

@@ -1,9 +1,11 @@
-"""How often tags occur in a sentence: exact means and variances under a linear chain."""
+"""How often tags or spans occur in a sentence: exact means and variances."""
 
 import torch
 from torch import Tensor
 
 from spacy_psa.structs.chain import LinearChain
+from spacy_psa.structs.distribution import recording
+from spacy_psa.structs.nested_spans import NestedSpans
 
 
 @torch.no_grad()
@@ -45,3 +47,30 @@ def count_moments(chain: LinearChain, weights: Tensor) -> tuple[Tensor, Tensor]:
         first = torch.where(inside, reached + w * here, first)
     mean = first.sum(1)
     return mean, (second.sum(1) - mean**2).clamp(min=0.0)
+
+
+def span_moments(spans: NestedSpans, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Compute the mean and the variance of counts Σ weights[label] of a set, for each of F counts.
+
+    If each span scores s + t · w, they are the first two derivatives of log Z by t, at t = 0.
+
+    Args:
+        spans: the distribution over the sets of spans of B sentences.
+        weights: (L, F), what a span with a label adds to each count.
+
+    Returns:
+        The means and the variances, (B, F) float64 each.
+
+    Examples:
+        >>> spans = NestedSpans(torch.zeros(3, 1), torch.tensor([2]))  # 8 sets
+        >>> [each.tolist() for each in span_moments(spans, torch.ones(1, 1))]
+        [[[1.5]], [[0.75]]]
+    """
+    with recording():
+        labelled = spans.labelled.detach().double()
+        w = weights.to(labelled)
+        t = labelled.new_zeros(len(spans.lengths), w.shape[1], requires_grad=True)
+        tilted = spans.with_scores(labelled + t[spans.sentence.to(t.device)] @ w.T)
+        (mean,) = torch.autograd.grad(tilted.log_partition.sum(), t, create_graph=True)
+        columns = [torch.autograd.grad(each.sum(), t, retain_graph=True)[0] for each in mean.T]
+    return mean.detach(), torch.stack(columns, 2).diagonal(dim1=1, dim2=2).clamp(min=0.0)

@@ -296,7 +296,7 @@ def test_options_that_exclude_each_other_are_one_error(model, dev, options, reas
 def test_counts_without_such_a_component_are_one_error(text, tmp_path):
     spacy.blank("en").to_disk(tmp_path / "blank")
     arguments = [tmp_path / "blank", text, tmp_path / "out.jsonl", "--counts", tmp_path / "c.json"]
-    assert_one_error(command("annotate")(*arguments), "has no crf_ner or crf_chunker")
+    assert_one_error(command("annotate")(*arguments), "has no crf_ner, crf_chunker or crf_spans")
     assert not (tmp_path / "out.jsonl").exists() and not (tmp_path / "c.json").exists()
 
 

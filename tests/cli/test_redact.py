@@ -9,6 +9,7 @@ import spacy
 from spacy.tokens import DocBin
 
 from tests.helpers.commands import assert_one_error, command, succeed
+from tests.helpers.nested_pipelines import DEEP, deep_pipeline
 from tests.helpers.pipelines import TEXTS, make_examples
 
 calibrate, annotate = command("calibrate"), command("annotate")
@@ -160,6 +161,30 @@ def test_a_redaction_that_is_not_possible_is_one_error_and_writes_nothing(
 ):
     assert_one_error(annotate(promising, text, tmp_path / "out.jsonl", *options), reason)
     assert not (tmp_path / "out.jsonl").exists()
+
+
+@pytest.mark.parametrize("layers", ["one", "label"])
+def test_nested_spans_are_counted_and_redacted(layers, tmp_path):
+    gold, model, text = (tmp_path / name for name in ("gold.spacy", "model", "in.txt"))
+    deep_pipeline(gold, layers=layers, unfitting="drop").to_disk(model)
+    text.write_text(f"{DEEP}\nnobody came\n", encoding="utf8")
+    succeed(calibrate(model, gold, "--recall", 0.4, "--confidence", 0.8, "--target", text))
+    succeed(calibrate(model, gold, "--counts"))
+    nlp = spacy.load(model)
+    pipe = nlp.get_pipe("crf_spans")
+    assert set(pipe.calibrated.counts) == {"LOC", "ORG", "PER"}
+    pipe.calibrated.recall = {"": pipe.calibrated.recall[""]._replace(least=0.5)}
+    nlp.to_disk(model)
+    out, counts = tmp_path / "out.jsonl", tmp_path / "counts.json"
+    succeed(annotate(model, text, out, "--counts", counts))
+    numbers = json.loads(counts.read_text())["labels"]
+    assert numbers.keys() == {"LOC", "ORG", "PER"}
+    assert round(numbers["LOC"]["mentions"]["number"]) == 1
+    succeed(annotate(model, text, out, "--redact", "LOC"))
+    assert [row["text"] for row in read(out)] == [DEEP.replace("England", "[LOC]"), "nobody came"]
+    succeed(annotate(model, text, out, "--redact", "LOC,PER"))
+    places = [part["source"] for part in read(out)[0]["redacted"]]
+    assert places == [[0, len("Ada")], [len("Ada saw "), len(DEEP)]]
 
 
 def test_a_model_without_a_promise_redacts_nothing(trained_path, text, tmp_path):

@@ -10,13 +10,15 @@ from typing import Any, NamedTuple
 import numpy
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from spacy_psa.pipeline.analyses import BatchAnalyses, SentenceAnalyses
 from spacy_psa.pipeline.chain.refined_chain import RefinedChain
-from spacy_psa.pipeline.chain.span_posteriors import Posterior
+from spacy_psa.pipeline.chain.span_posteriors import Posterior, SpanPosteriors
 from spacy_psa.pipeline.chain.span_tags import Labelled, SpanScheme
-from spacy_psa.pipeline.evidence import OUTSIDE, Evidence
+from spacy_psa.pipeline.evidence import OUTSIDE, Evidence, overlap
 from spacy_psa.structs.chain import LinearChain
+from spacy_psa.structs.moments import count_moments
 
 TagSequences = list[tuple[float, NDArray[numpy.int64]]]
 Scored = tuple[int, int, str, float]
@@ -86,6 +88,7 @@ class ChainBatch(BatchAnalyses):
     """The analyses of the sentences of a batch, in double precision."""
 
     sentence = ChainSentence
+    clash = staticmethod(overlap)
 
     def __init__(self, pipe: Any, dist: LinearChain):
         super().__init__(pipe, dist.double())
@@ -101,6 +104,27 @@ class ChainBatch(BatchAnalyses):
     def posteriors(self) -> list[Posterior]:
         """For each sentence, the function from start, end and label of a span to P(span)."""
         return self.pipe._posteriors(self.dist)
+
+    def span_moments(self) -> tuple[Tensor, Tensor]:
+        """Compute the mean and the variance of the number of spans of each label, (B, labels)."""
+        scheme = self.pipe.scheme
+        weights = torch.zeros(len(scheme.tags), len(scheme.labels))
+        for prefix in "BS":
+            weights[scheme.columns(prefix), range(len(scheme.labels))] = 1.0
+        refined = isinstance(self.dist, RefinedChain)
+        return count_moments(self.dist, weights[self.dist.base] if refined else weights)
+
+    def above(self, least: float) -> list[list[Scored]]:
+        """List the spans whose probability is at least `least`, over the tokens of a sentence."""
+        refined = self.dist if isinstance(self.dist, RefinedChain) else None
+        scheme = refined.scheme if refined else self.pipe.scheme
+        spans: list[list[Scored]] = [[] for _ in self.dist.lengths]
+        places, values = SpanPosteriors(self.dist, scheme).above(least)
+        for (row, start, end, index), value in zip(places.tolist(), values.tolist()):
+            name = scheme.labels[index]
+            label = refined.label(row, name) if refined else name
+            spans[row].append((start, end, label, value))
+        return spans
 
     def _kbest(self, k: int) -> list[TagSequences]:
         return [ranked for part in self.dist.parts() for ranked in best_tags(part, k)]

@@ -3,30 +3,26 @@
 The number of mentions has its exact mean and variance under the distribution over analyses. For the
 distinct ones, a form is there unless all sentences lack it. Sentences are independent, and the
 probability that one lacks a form is exact, however often the form occurs in it. Forms whose spans
-overlap exclude each other, and the variance allows for it. Apart from that, the forms of a
-sentence count as independent there.
+overlap, or cross if they may be nested, exclude each other, and the variance allows for it. Apart
+from that, the forms of a sentence count as independent there.
 """
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import torch
 from spacy.tokens import Doc
 
-from spacy_psa.pipeline.analyses import DocAnalyses
-from spacy_psa.pipeline.chain.chain_analyses import ChainBatch, ChainSentence, Scored
-from spacy_psa.pipeline.chain.refined_chain import RefinedChain
-from spacy_psa.pipeline.chain.span_posteriors import SpanPosteriors
+from spacy_psa.pipeline.analyses import DocAnalyses, SentenceAnalyses
+from spacy_psa.pipeline.chain.chain_analyses import Scored
 from spacy_psa.pipeline.coverage import CountCorrection
-from spacy_psa.structs.moments import count_moments
+from spacy_psa.pipeline.evidence import Node
 
 FLOOR = 1e-4
 """The least probability of a mention that counts for the distinct ones."""
 JOINT = 1e-6
-"""Two mentions of a form in one sentence count as independent below this probability."""
+"""Mentions of one sentence count as independent if less probable together."""
 CERTAIN = 1 - 1e-12
 """The greatest probability, so that its complement has a logarithm."""
 Form = tuple[str, str]
@@ -103,18 +99,18 @@ def count_mentions(pipe: Any, docs: Sequence[Doc]) -> list[TextCounts]:
     """Count the mentions and the distinct entities of docs; the evidence on them counts.
 
     Args:
-        pipe: a `crf_ner` or `crf_chunker`.
+        pipe: a `crf_ner`, `crf_chunker` or `crf_spans`.
     """
     read: dict[int, _Batch] = {}
     counts = []
     for analyses in pipe.analyses(docs):
         own = TextCounts()
-        own.mentions = dict.fromkeys(pipe.labels, Moments())
+        own.mentions = dict.fromkeys(pipe._span_labels, Moments())
         for sentence in analyses.sentences:
             key = id(sentence.batch)
             batch = read.get(key) or read.setdefault(key, _Batch(sentence.batch))
             rows = batch.means[sentence.row].tolist(), batch.variances[sentence.row].tolist()
-            for label, *values in zip(pipe.labels, *rows, strict=True):
+            for label, *values in zip(pipe._span_labels, *rows, strict=True):
                 own.mentions[label] = own.mentions[label].plus(Moments(*values))
             _add_forms(own, analyses, sentence, batch.spans[sentence.row])
         counts.append(own)
@@ -124,32 +120,19 @@ def count_mentions(pipe: Any, docs: Sequence[Doc]) -> list[TextCounts]:
 class _Batch:
     """The moments of the numbers of mentions in a batch of sentences, and their likely spans."""
 
-    def __init__(self, answers: ChainBatch) -> None:
+    def __init__(self, answers: Any) -> None:
         self.answers = answers  # its id is not that of another batch
-        chain, scheme = answers.dist, answers.pipe.scheme
-        weights = torch.zeros(len(scheme.tags), len(scheme.labels))
-        for prefix in "BS":
-            weights[scheme.columns(prefix), range(len(scheme.labels))] = 1.0
-        refined = chain if isinstance(chain, RefinedChain) else None
-        if refined:
-            weights, scheme = weights[refined.base], refined.scheme
-        moments = count_moments(chain, weights)
-        self.means, self.variances = (each.numpy(force=True) for each in moments)
-        self.spans: list[list[Scored]] = [[] for _ in chain.lengths]
-        places, values = SpanPosteriors(chain, scheme).above(FLOOR)
-        for (row, start, end, index), value in zip(places.tolist(), values.tolist()):
-            name = scheme.labels[index]
-            label = refined.label(row, name) if refined else name
-            self.spans[row].append((start, end, label, min(value, CERTAIN)))
+        self.means, self.variances = (each.numpy(force=True) for each in answers.span_moments())
+        self.spans = answers.above(FLOOR)
 
 
 def _add_forms(
-    counts: TextCounts, analyses: DocAnalyses, sentence: ChainSentence, scored: list[Scored]
+    counts: TextCounts, analyses: DocAnalyses, sentence: SentenceAnalyses, scored: list[Scored]
 ) -> None:
     first = sentence.start
-    scored = [(s + first, e + first, label, value) for s, e, label, value in scored]
     forms: dict[Form, list[Scored]] = {}
-    for span in scored:
+    for start, end, label, p in scored:
+        span = start + first, end + first, label, min(p, CERTAIN)
         forms.setdefault(form_of(analyses.doc, span), []).append(span)
     for form, spans in forms.items():
         *_, second, best = [0.0, *sorted(probability for *_, probability in spans)]
@@ -158,12 +141,9 @@ def _add_forms(
             counts.absent[form] += own.given(forbid=[span[:3] for span in spans]).log_evidence
         else:
             counts.absent[form] += sum(math.log1p(-probability) for *_, probability in spans)
-    for a, b in _overlapping(scored):
-        pair = form_of(analyses.doc, a), form_of(analyses.doc, b)
-        if pair[0] != pair[1]:
-            neither = math.log(max(1 - a[3] - b[3], 1 - CERTAIN))
-            apart = math.log1p(-a[3]) + math.log1p(-b[3])
-            counts.rivals[min(pair), max(pair)] += min(0.0, neither - apart)
+    for pair, p, q in _rivals(forms, sentence.batch.clash):
+        neither = math.log(max(1 - p - q, 1 - CERTAIN))
+        counts.rivals[pair] += min(0.0, neither - math.log1p(-p) - math.log1p(-q))
 
 
 def form_of(doc: Doc, span: Sequence[Any]) -> Form:
@@ -172,12 +152,18 @@ def form_of(doc: Doc, span: Sequence[Any]) -> Form:
     return label, " ".join(doc[start:end].text.split())
 
 
-def _overlapping(scored: list[Scored]) -> Iterator[tuple[Scored, Scored]]:
-    """Yield the pairs of spans of one label that overlap."""
-    by_label = defaultdict(list)
-    for span in scored:
-        by_label[span[2]].append(span)
-    for spans in by_label.values():
-        for a, b in combinations(spans, 2):
-            if a[0] < b[1] and b[0] < a[1]:
-                yield a, b
+def _rivals(
+    forms: Mapping[Form, list[Scored]], clash: Callable[[Node, Node], str | None]
+) -> Iterator[tuple[tuple[Form, Form], float, float]]:
+    """Yield the pairs of forms of one label whose spans exclude each other, and the two chances."""
+    by_label: defaultdict[str, list[tuple[float, Node, Form]]] = defaultdict(list)
+    for form, spans in forms.items():
+        by_label[form[0]] += [(span[3], span[:3], form) for span in spans]
+    for every in by_label.values():
+        every.sort(reverse=True)
+        for i, (p, a, form) in enumerate(every):
+            for q, b, other in every[i + 1 :]:
+                if p * q <= JOINT:
+                    break  # those that follow are even less probable
+                if form != other and clash(min(a, b), max(a, b)):
+                    yield (min(form, other), max(form, other)), p, q

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 from spacy.tokens import Doc, Span
 
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.chain.decoders import make_decoder
 from spacy_psa.pipeline.inference import infer, scored_spans
 
 
@@ -18,7 +17,7 @@ def shown_spans(
     The docs stay as they are. The evidence on them counts.
 
     Args:
-        pipe: a `crf_ner` or `crf_chunker`.
+        pipe: a `crf_ner`, `crf_chunker` or `crf_spans`.
         labels: the labels of the spans; None for all.
 
     Returns:
@@ -27,14 +26,13 @@ def shown_spans(
     Raises:
         InputError: if there is no promise for a label, or the component does not know it.
     """
-    least = thresholds(pipe, pipe.labels if labels is None else labels)
-    decoder = make_decoder("threshold", min(least.values()), scores=True, entropy=False)
+    least = thresholds(pipe, pipe._span_labels if labels is None else labels)
 
     def exact(docs: list[Doc], read: Callable[[Any], Any]) -> Any:
         # In double precision, as the probabilities of the calibration.
         return infer(pipe, docs, lambda batch: read(batch._replace(dist=batch.dist.double())))
 
-    scored = scored_spans(docs, decoder.predict(list(docs), exact, pipe.scheme))
+    scored = scored_spans(docs, pipe._likely(list(docs), min(least.values()), exact))
     return [[(span, p) for span, p in own if p >= least.get(span.label_, 2.0)] for own in scored]
 
 
@@ -46,8 +44,9 @@ def thresholds(pipe: Any, labels: Iterable[str], recall: float = 0.0) -> dict[st
     """
     promises, least = pipe.calibrated.recall or {}, {}
     for label in labels:
-        if label not in pipe.labels:
-            raise InputError(f"{pipe.name}: has no label {label}; choose {', '.join(pipe.labels)}")
+        if label not in pipe._span_labels:
+            known = ", ".join(pipe._span_labels)
+            raise InputError(f"{pipe.name}: has no label {label}; choose {known}")
         promise = promises.get(label) or promises.get("")
         if promise is None or promise.recall < recall - 1e-9:  # as it was saved
             has = f"only a recall of {promise.recall:g}" if promise else "no recall"

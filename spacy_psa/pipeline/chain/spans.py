@@ -40,7 +40,7 @@ from spacy_psa.pipeline.evidence import (
     check_groups,
     overlap,
 )
-from spacy_psa.pipeline.inference import Decode, SpanPrediction, infer, scored_spans
+from spacy_psa.pipeline.inference import Decode, Infer, SpanPrediction, infer, scored_spans
 from spacy_psa.pipeline.settings import Setting
 from spacy_psa.pipeline.written import is_noted, note, write_group
 from spacy_psa.scoring.span_group import score_group
@@ -233,8 +233,13 @@ class SpanLabeler(ChainLabeler):
             InputError: if the component has no coverage.
         """
         docs = list(docs)
-        decoder = make_decoder("threshold", self.calibrated.least, scores=True, entropy=False)
-        return scored_spans(docs, decoder.predict(docs, partial(infer, self), self.scheme))
+        likely = self._likely(docs, self.calibrated.least, partial(infer, self))
+        return scored_spans(docs, likely)
+
+    def _likely(self, docs: list[Doc], least: float, infer: Infer) -> list[SpanPrediction]:
+        """Find the spans whose probability is at least `least`."""
+        decoder = make_decoder("threshold", least, scores=True, entropy=False)
+        return decoder.predict(docs, infer, self.scheme)
 
     def _named(self, tags: list[int], start: int) -> list[Any]:
         return [(start + s, start + e, label) for s, e, label in self.scheme.decode(tags)]

@@ -12,11 +12,12 @@ from spacy.tokens import Doc
 from torch import Tensor
 
 from spacy_psa.pipeline.analyses import BatchAnalyses, SentenceAnalyses
-from spacy_psa.pipeline.evidence import Node
+from spacy_psa.pipeline.evidence import Node, cross, overlap
 from spacy_psa.pipeline.inference import Batch, Infer, SpanPrediction, joined
 from spacy_psa.pipeline.nested.places import holding, label_parts, parts_of, places, simple_labels
 from spacy_psa.ragged import batches_by_size
 from spacy_psa.sentences import document_numbers, sentence_bounds
+from spacy_psa.structs.moments import span_moments
 from spacy_psa.structs.nested_f1 import Choices, best_expected_f1, choices
 from spacy_psa.structs.nested_spans import NestedSpans
 from spacy_psa.structs.span_cells import Tree
@@ -62,6 +63,18 @@ class NestedBatch(BatchAnalyses):
 
     def __init__(self, pipe: Any, dist: NestedSpans):
         super().__init__(pipe, dist.double())
+        self.clash = overlap if pipe.layers == "label" else cross
+
+    def span_moments(self) -> tuple[Tensor, Tensor]:
+        """Compute the mean and the variance of the number of spans of each label, (B, labels)."""
+        return span_moments(self.dist, label_parts(self.pipe.labels))
+
+    def above(self, least: float) -> list[list[tuple[int, int, str, float]]]:
+        """List the spans whose probability is at least `least`, over the tokens of a sentence."""
+        return [
+            [(*node, p) for node, p in zip(own.spans, own.scores or ())]
+            for own in above(self, self.pipe.labels, least)
+        ]
 
     def _marginals(self) -> list[NDArray[numpy.float64]]:
         sizes = torch.bincount(self.dist.sentence, minlength=len(self.dist.lengths)).tolist()
@@ -125,7 +138,7 @@ def _scored(each: Choices, tree: Tree, labels: Sequence[str]) -> SpanPrediction:
     return SpanPrediction(named(tree, labels, 0), scores)
 
 
-def above(batch: Batch, labels: Sequence[str], least: float) -> list[SpanPrediction]:
+def above(batch: Batch | NestedBatch, labels: Sequence[str], least: float) -> list[SpanPrediction]:
     """Choose the spans whose probability is at least `least`, in preorder."""
     dist: NestedSpans = batch.dist
     dist._check_possible(dist._log_z)

@@ -36,7 +36,14 @@ from spacy_psa.pipeline.evidence import (
     cross,
     overlap,
 )
-from spacy_psa.pipeline.inference import Decode, SpanPrediction, infer, joined, scored_spans
+from spacy_psa.pipeline.inference import (
+    Decode,
+    Infer,
+    SpanPrediction,
+    infer,
+    joined,
+    scored_spans,
+)
 from spacy_psa.pipeline.nested.decoding import NestedBatch, above, best_f1, most_probable
 from spacy_psa.pipeline.nested.gold import (
     NestedStore,
@@ -303,13 +310,13 @@ class NestedSpanLabeler(StructuredPipe):
         if self.decode == "mbr":
             return best_f1(docs, partial(infer, self), self.labels)
         if self.decode == "threshold":
-            return self._above(docs, self.threshold)
+            return self._likely(docs, self.threshold, partial(infer, self))
         read = partial(most_probable, labels=self.labels, scores=self.confidence)
         return list(map(joined, infer(self, docs, read)))
 
-    def _above(self, docs: Iterable[Doc], least: float) -> list[SpanPrediction]:
-        read = partial(above, labels=self.labels, least=least)
-        return list(map(joined, infer(self, docs, read)))
+    def _likely(self, docs: list[Doc], least: float, infer: Infer) -> list[SpanPrediction]:
+        """Find the spans whose probability is at least `least`."""
+        return list(map(joined, infer(docs, partial(above, labels=self.labels, least=least))))
 
     def prediction_sets(self, docs: Iterable[Doc]) -> list[list[tuple[Span, float]]]:
         """Find sets of spans that hold the true ones with the probability of `coverage`.
@@ -320,7 +327,8 @@ class NestedSpanLabeler(StructuredPipe):
             InputError: if the component has no coverage.
         """
         docs = list(docs)
-        return scored_spans(docs, self._above(docs, self.calibrated.least))
+        likely = self._likely(docs, self.calibrated.least, partial(infer, self))
+        return scored_spans(docs, likely)
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[SpanPrediction]) -> None:
         """Write the predictions of `predict`, and the evidence, to the docs."""
