@@ -112,7 +112,7 @@ def read_gold(pipe: Any, examples: Iterable[Example]) -> Gold:
     gold, every = Gold([], [], []), []
     for example in examples:
         bounds = [each for each in sentence_bounds(example.predicted) if each[0] < each[1]]
-        check_lengths(pipe.name, example.predicted, bounds)
+        check_lengths(pipe, example.predicted, bounds)
         spans, missing = pipe.store.gold(pipe.name, example)
         fitting, unfit = fit(pipe, example.predicted, spans, bounds)
         every += unfit

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from math import isqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy
 import torch
@@ -22,7 +22,9 @@ Places = tuple[NDArray[numpy.int64], NDArray[numpy.int64]]
 
 
 MOST_TOKENS = 10_000
-"""Of a sentence, whose spans need 6 GB of memory."""
+"""Of a sentence in one layer, whose spans of any length need 6 GB of memory."""
+MOST_SCORES = 150_000_000
+"""Of a sentence, one for each label of each span, which need 6 GB of memory or more."""
 
 
 class Known(NamedTuple):
@@ -70,14 +72,17 @@ def label_parts(labels: Sequence[str]) -> Tensor:
     return torch.tensor(rows, dtype=torch.float64)
 
 
-def check_lengths(name: str, doc: Doc, bounds: Bounds) -> None:
+def check_lengths(pipe: Any, doc: Doc, bounds: Bounds) -> None:
     """Raise InputError if the spans of a sentence would need too much memory."""
+    most = token_count(MOST_SCORES // max(1, len(pipe.labels)), pipe._longest)
+    if pipe.layers == "one":
+        most = min(most, MOST_TOKENS)
     for start, end in bounds:
-        if end - start > MOST_TOKENS:
+        if end - start > most:
             raise InputError(
-                f"{name}: the sentence {doc[start : start + 8].text[:100]!r} has {end - start:,} "
-                f"tokens, and the most is {MOST_TOKENS:,}: use a component that sets sentence "
-                "boundaries before, such as spaCy's sentencizer"
+                f"{pipe.name}: the sentence {doc[start : start + 8].text[:100]!r} has "
+                f"{end - start:,} tokens, and the most is {most:,}: use a component that sets "
+                "sentence boundaries before, such as spaCy's sentencizer"
             )
 
 

@@ -83,8 +83,8 @@ class NestedSpanLabeler(StructuredPipe):
     Two spans of an analysis are nested or apart. Its probability is that of a tree CRF whose other
     nodes are latent (Fu2021), see `spacy_psa.structs.nested_spans`. A doc without sentence
     boundaries is one sentence; memory and time grow with its square, and a sentence has at most
-    10,000 tokens. Several labels of one span are learned as one joined label
-    ("PER + ORG" in `labels`), and predicted as several spans.
+    10,000 tokens. With `layers = "label"`, they grow with its length. Several labels of one span
+    are learned as one joined label ("PER + ORG" in `labels`), and predicted as several spans.
 
     Spans that are on a doc before the component runs are evidence: the component keeps them and
     predicts the best analysis that agrees with them. It also keeps spans that its model cannot
@@ -420,7 +420,7 @@ class NestedSpanLabeler(StructuredPipe):
         return cross(first, second)
 
     def _translated(self, doc: Doc, evidence: Evidence, bounds: Bounds) -> list[Known]:
-        check_lengths(self.name, doc, bounds)
+        check_lengths(self, doc, bounds)
         kept = [(span.start, span.end, span.label_) for span in self._held(doc)]
         only = None
         if (self.constituents_key or "") in doc.spans:

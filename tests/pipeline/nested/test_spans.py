@@ -511,6 +511,22 @@ def test_a_sentence_whose_spans_do_not_fit_into_memory_is_refused(unsure):
         pipe.get_loss([eg], [])
 
 
+def test_a_sentence_of_20000_tokens_has_memory_in_layers():
+    nlp = make(layers="label", model={**task_model("spans"), "longest": 3})
+    train(nlp, [example(nlp, *each) for each in SENTENCES[2:]])
+    found = nodes(nlp("Ada left " * 10_000))
+    assert found[0] == (0, 1, "PER") and found[-1][1] > 19_900
+
+
+def test_many_labels_lower_the_most_tokens_of_a_sentence():
+    nlp = make(model={**task_model("spans"), "longest": None})
+    for i in range(600):
+        nlp.get_pipe("crf_spans").add_label(f"L{i}")
+    nlp.initialize()
+    with pytest.raises(InputError, match="has 1,000 tokens, and the most is 706: use"):
+        nlp("a " * 1000)
+
+
 def test_a_component_learns_from_a_teacher(trained):
     nlp = make()
     texts = [example(nlp, text, [], key="other") for text, _ in SENTENCES]  # not annotated
