@@ -13,8 +13,8 @@ The keys of format 1, which do not change:
 - `scores`: the scores of spaCy's scorers, by their names (`ents_p`, `ents_r`, `ents_f`,
   `ents_per_type` {label: {p, r, f}}, `tag_acc`, `spans_<key>_f`, …), as fractions of 1; scores
   that do not apply are left out
-- `partial_credit`: {`ents`: scores in four schemes, `<span group>`: …}, of groups whose gold spans
-  do not overlap; see `spacy_psa.scoring.partial_credit`
+- `partial_credit`: {`ents`: scores in four schemes, `<span group>`: …}, of groups that the pipeline
+  predicts and whose gold spans do not overlap; see `spacy_psa.scoring.partial_credit`
 - `support`: {`ents`: {label: number of gold entities}, `<span group>`: {…}}
 - `genres`: {genre: {`words`, `scores`}}, from `doc.user_data["genre"]` of the gold documents; empty
   if they name none
@@ -126,7 +126,8 @@ def _partial_credit(examples: "Sequence[Example]", docs: "Sequence[Doc]") -> dic
 
     examples = [Example(doc, eg.reference) for doc, eg in zip(docs, examples, strict=True)]
     predicted = {key for doc in docs for key in doc.spans}
-    groups = {"ents": list(entity_units(examples))}
+    entities = any(doc.has_annotation("ENT_IOB") for doc in docs)
+    groups = {"ents": list(entity_units(examples))} if entities else {}
     groups |= {key: list(span_units(examples, key)) for key in sorted(predicted)}
     return {
         group: partial_credit((gold, given) for _, gold, given in units)

@@ -80,6 +80,14 @@ def test_scores_are_those_of_spacys_scorer(model, test_set, tmp_path):
     assert None not in written["scores"].values()
 
 
+def test_entities_that_no_component_predicts_get_no_partial_credit(test_set, tmp_path):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    nlp.to_disk(tmp_path / "model")
+    succeed(run(tmp_path / "model", test_set, "--output", tmp_path / "out"))
+    assert json.loads((tmp_path / "out.json").read_text())["partial_credit"] == {}
+
+
 def test_result_has_the_documented_keys(model, test_set, log, tmp_path):
     assert run(model, test_set, "--output", tmp_path / "out", "--log", log).exit_code == 0
     written = json.loads((tmp_path / "out.json").read_text())
