@@ -40,6 +40,13 @@ def triton(session: nox.Session) -> None:
 
 
 @nox.session(python="3.11")
+def peers(session: nox.Session) -> None:
+    """Tests that compare partially observed trees with torch-struct."""
+    session.install(*TORCH, "-c", "constraints.txt", "-e", ".[test]", "torch-struct")
+    session.run("python", "-m", "pytest", "tests/structs/test_torch_struct.py", *session.posargs)
+
+
+@nox.session(python="3.11")
 def audit(session: nox.Session) -> None:
     """Known vulnerabilities of the locked versions; asks PyPI for its advisories."""
     session.install("pip-audit")

@@ -12,7 +12,7 @@ import torch
 from spacy_psa.structs.tree import SpanTree
 
 torch_struct = pytest.importorskip(
-    "torch_struct", reason="torch-struct is not installed: pip install torch-struct"
+    "torch_struct", reason="torch-struct is not installed: nox -s peers"
 )
 N, OBSERVED, LATENT = 6, 3, 2
 ENTITIES = [(0, 4, 2), (1, 3, 1), (4, 6, 3)]
