@@ -25,6 +25,7 @@ from spacy_psa.scoring.report import OVERALL, PER_TYPE, markdown_table, overall,
 ANNOTATION = {
     "crf_ner": "named entities",
     "crf_chunker": "chunks",
+    "crf_spans": "nested spans",
     "crf_tagger": "parts of speech",
     "constituency_parser": "constituency trees",
 }

@@ -6,6 +6,7 @@ import spacy
 import srsly
 
 from tests.helpers.commands import assert_one_error, command, succeed
+from tests.helpers.nested_pipelines import example, make
 
 run = command("describe")
 
@@ -65,6 +66,15 @@ def test_the_card_has_scores_by_type_speed_calibration_and_what_it_is_for(traine
         assert wanted in text
     assert "expected calibration error" in text and "prediction_sets" in text
     assert "Ada &lt;ada@example.org&gt;" in text
+
+
+def test_nested_spans_are_in_the_description(tmp_path):
+    nlp = make()
+    nlp.initialize(lambda: [example(nlp, "Ada left", [(0, 1, "PER")])])
+    nlp.to_disk(tmp_path / "model")
+    succeed(run(tmp_path / "model", tmp_path / "meta.json"))
+    description = json.loads((tmp_path / "meta.json").read_text())["description"]
+    assert description.startswith("Finds nested spans (PER). Each prediction has")
 
 
 def test_without_figures_the_card_says_what_it_is_for(tmp_path):
