@@ -69,6 +69,8 @@ RECIPES: dict[tuple[Task, Aim], Recipe] = {
     ("spans", "accuracy"): Recipe("spans/best.cfg"),
     ("spans", "efficiency"): Recipe("spans/bilstm.cfg"),
     ("spans", "memory"): Recipe("spans/bilstm.cfg"),
+    ("spans", "base"): Recipe("spans/pretrained.cfg"),
+    ("spans", "frozen"): Recipe("spans/frozen.cfg"),
 }
 """A config for each task and aim; `base` and `frozen` are over a pretrained encoder."""
 
@@ -99,10 +101,7 @@ def choose(task: Task, aim: Aim, words: int, vectors: bool, in_entities: float =
     small = SMALL.get((task, vectors)) if few else None
     if small and in_entities < RARE:
         small = small._replace(changes=small.changes | MISSED)
-    recipe = small or RECIPES.get((task, aim))
-    if recipe is None:
-        raise InputError(f"--base: there is no config for {task} over a pretrained encoder")
-    return recipe
+    return small or RECIPES[task, aim]
 
 
 def make_config(
