@@ -1,7 +1,7 @@
 """Score a trained parser with and without mentions as constituents that must be there.
 
-    python -m benchmarks.spans.with_mentions sentences-1 corpus/gum training/gum/model-best \\
-        training/spans/sentences-1/model-best
+    python -m benchmarks.spans.with_mentions sentences-2 corpus/gum \\
+        training/gum-parser/model-best training/spans/sentences-2/model-best
 
 NAME is that of SPANS, a pipeline with `crf_spans`. The record
 benchmarks/spans/results/mentions-NAME.json (kind "figures") has, for each of `dev`, `test` and

@@ -1,7 +1,7 @@
 """Score a trained `crf_spans` with and without the gold trees as a filter of its spans.
 
-    python -m benchmarks.spans.with_trees sentences-1 corpus/gum \\
-        training/spans/sentences-1/model-best
+    python -m benchmarks.spans.with_trees sentences-2 corpus/gum \\
+        training/spans/sentences-2/model-best
 
 NAME is that of the model. The record benchmarks/spans/results/trees-NAME.json (kind "figures") has,
 for each of `dev`, `test` and `test2`: `plain` and `filtered`, the precision, recall and F1 of all
