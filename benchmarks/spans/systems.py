@@ -12,7 +12,8 @@ The others have the encoder of `tree` and differ in what finds the spans:
 - `ngram`: spaCy's `spancat`, which decides about each span of 1 to 12 tokens
 - `finder`: spaCy's `spancat`, which decides about the spans that spaCy's `span_finder` suggests;
   each with its own encoder
-- `frozen`: `sentences` with the vectors of a frozen all-MiniLM-L6-v2, which reads single sentences
+- `frozen`: configs/spans/frozen.cfg without the memory, over all-MiniLM-L6-v2, which reads single
+  sentences
 - `frozen_finder`: `finder` with these vectors
 """
 
@@ -22,6 +23,8 @@ from typing import Any
 from thinc.api import Config
 
 CONFIGS = Path("configs/spans")
+OTHER = {"bilstm": "bilstm.cfg", "frozen": "frozen.cfg", "frozen_finder": "frozen.cfg"}
+"""The systems that are not made from best.cfg."""
 KEY = "sc"
 LONGEST = 12
 """The most tokens of the spans that `ngram` decides about."""
@@ -31,8 +34,7 @@ SYSTEMS = ("tree", "bilstm", "sentences", "layered", "ngram", "finder", "frozen"
 
 def config_of(system: str, corpus: Path, train: Path, vectors: Path, seed: int) -> Config:
     """Make the config of a system, for the development data of a corpus."""
-    name = "bilstm.cfg" if system == "bilstm" else "best.cfg"
-    config = Config().from_disk(CONFIGS / name, interpolate=False)
+    config = Config().from_disk(CONFIGS / OTHER.get(system, "best.cfg"), interpolate=False)
     paths = {"train": train, "dev": corpus / "dev.spacy", "vectors": vectors}
     config["paths"].update({name: str(path) for name, path in paths.items()})
     config["system"]["seed"] = seed
@@ -47,7 +49,8 @@ def config_of(system: str, corpus: Path, train: Path, vectors: Path, seed: int) 
             "max_tokens": 1,  # a doc for each sentence
         }
     if system.startswith("frozen"):
-        encoder["embed"]["*"]["encoder"] = frozen_encoder()
+        config["paths"].update(encoder=str(ENCODER), cache="training/spans/cache")
+        encoder["embed"]["*"]["encoder"]["layers"] = [[4, 5, 6], [1, 2, 3]]  # of its 6
     if system == "layered":
         config["components"]["spans"].update(layers="label", unfitting="drop")
     elif system not in ("sentences", "frozen"):
@@ -57,14 +60,6 @@ def config_of(system: str, corpus: Path, train: Path, vectors: Path, seed: int) 
         config["training"]["annotating_components"] = list(finders)
         config["nlp"]["pipeline"] = list(config["components"])
     return config
-
-
-def frozen_encoder() -> dict[str, Any]:
-    """The settings of the frozen encoder, as in configs/ner/frozen.cfg, with half of the layers."""
-    config = Config().from_disk("configs/ner/frozen.cfg", interpolate=False)
-    embed = config["components"]["ner"]["model"]["tok2vec"]["tok2vec"]["embed"]
-    paths = {"name": str(ENCODER), "cache": "training/spans/cache"}
-    return {**embed["*"]["encoder"], **paths, "layers": [[4, 5, 6], [1, 2, 3]]}
 
 
 def spancat(encoder: dict[str, Any], system: str) -> dict[str, Any]:

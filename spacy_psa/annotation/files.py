@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from spacy_psa.annotation.annotator import Annotator, Failed, Malformed, annotated
 from spacy_psa.annotation.input import Reading, Source, check_source, open_source
-from spacy_psa.annotation.questions import MakeQuestion, Question
+from spacy_psa.annotation.questions import MakeQuestion, Question, find_labeler
 from spacy_psa.annotation.run import Run, Summary
 from spacy_psa.annotation.tree_writers import (
     GAP,
@@ -214,13 +214,9 @@ def draw_spans(
     model: str, source: Path, target: Path, reading: Reading, run: Run, pipe: str | None = None
 ) -> Summary:
     """Draw the spans of a component with their probabilities, as HTML; nested ones as lines."""
-    from spacy_psa.pipeline.chain.spans import SpanLabeler
-    from spacy_psa.pipeline.nested.spans import NestedSpanLabeler
-
     check_source(source, reading.format)
     nlp = load_pipeline(model, run.gpu_id)
-    kinds = SpanLabeler, NestedSpanLabeler
-    drawn = find_pipe(nlp, pipe, kinds, "crf_ner, crf_chunker or crf_spans")
+    drawn = find_labeler(nlp, pipe)
     drawn.confidence = True
     writing = open_confidence_page(target, drawn)
     return annotate_file(lambda: nlp, open_source(source, reading), writing, run)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, get_args
 
 from spacy_psa.annotation.annotator import Ask
 from spacy_psa.annotation.input import Record
@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
 
+    from spacy_psa.analysis.calibration import SpanKind
     from spacy_psa.pipeline.chain.mention_counts import TextCounts
-    from spacy_psa.pipeline.chain.spans import SpanLabeler
-    from spacy_psa.pipeline.nested.spans import NestedSpanLabeler
 
 
 REDACTION = "redaction"
@@ -58,7 +57,7 @@ class Counting:
     def __init__(self, nlp: "Language", name: str | None, path: Path) -> None:
         from spacy_psa.pipeline.chain.mention_counts import TextCounts
 
-        pipe = _find_labeler(nlp, name)
+        pipe = find_labeler(nlp, name)
         self.ask: Ask = partial(_count, pipe.name)
         self.corrections = pipe.calibrated.counts
         self.path = path
@@ -109,7 +108,7 @@ class Redacting:
     ) -> None:
         from spacy_psa.pipeline.chain.redaction import thresholds
 
-        pipe = _find_labeler(nlp, name)
+        pipe = find_labeler(nlp, name)
         thresholds(pipe, labels, recall or 0.0)
         self.ask: Ask = partial(_redact, pipe.name, tuple(labels))
         self.encode: Encode | None = partial(_redacted_line, text_key=text_key)
@@ -132,12 +131,11 @@ class Redacting:
         )
 
 
-def _find_labeler(nlp: "Language", name: str | None) -> "SpanLabeler | NestedSpanLabeler":
-    from spacy_psa.pipeline.chain.spans import SpanLabeler
-    from spacy_psa.pipeline.nested.spans import NestedSpanLabeler
+def find_labeler(nlp: "Language", name: str | None) -> "SpanKind":
+    """Find the component that predicts spans, by its name; None if there is only one."""
+    from spacy_psa.analysis.calibration import SPAN_KINDS, SpanKind
 
-    kinds, what = (SpanLabeler, NestedSpanLabeler), "crf_ner, crf_chunker or crf_spans"
-    pipe: SpanLabeler | NestedSpanLabeler = find_pipe(nlp, name, kinds, what)
+    pipe: SpanKind = find_pipe(nlp, name, get_args(SpanKind), SPAN_KINDS)
     return pipe
 
 

@@ -72,5 +72,8 @@ def span_moments(spans: NestedSpans, weights: Tensor) -> tuple[Tensor, Tensor]:
         t = labelled.new_zeros(len(spans.lengths), w.shape[1], requires_grad=True)
         tilted = spans.with_scores(labelled + t[spans.sentence.to(t.device)] @ w.T)
         (mean,) = torch.autograd.grad(tilted.log_partition.sum(), t, create_graph=True)
-        columns = [torch.autograd.grad(each.sum(), t, retain_graph=True)[0] for each in mean.T]
-    return mean.detach(), torch.stack(columns, 2).diagonal(dim1=1, dim2=2).clamp(min=0.0)
+        variances = [
+            torch.autograd.grad(each.sum(), t, retain_graph=True)[0][:, f]
+            for f, each in enumerate(mean.T)
+        ]
+    return mean.detach(), torch.stack(variances, 1).clamp(min=0.0)
