@@ -215,6 +215,7 @@ def test_nested_units_are_boxes_inside_each_other(open_report, tmp_path):
     page = open_report(compared({"rules": nlp}, gold), tmp_path)
     page.fill("#find", "staff")
     case = page.locator("#errors article").first
+    case.scroll_into_view_if_needed()  # articles out of sight are not rendered and have no text
     line = case.locator(".line").first
     assert line.locator(".span").count() == 5
     assert line.locator(".span .span .span .span").count() == 1
