@@ -17,6 +17,7 @@ from typing import Any
 import spacy
 
 from benchmarks.pretrained.speed import ENCODERS, PRECISIONS, Documents, in_precision, make
+from benchmarks.pretrained.train import TASKS
 from benchmarks.record import save_record
 from benchmarks.script import script_parser
 from benchmarks.wrap import wrap
@@ -27,7 +28,6 @@ from spacy_psa.scoring.provenance import command
 
 CORPUS = Path("corpus/gum")
 FOLDER = Path("training/pretrained/shared")
-TASKS = "tagger", "chunker", "ner", "parser"
 WIDTHS = {"minilm": 384, "mpnet": 768}
 """Of the encoders; the shape and the characters of words have 204 more."""
 
