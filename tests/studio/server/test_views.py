@@ -55,9 +55,11 @@ def test_a_view_fits_and_axe_finds_nothing(address, labels, open_page, look_at, 
         page.click("button.primary")
         page.wait_for_selector(".sentence .word")
     page.locator("details").evaluate_all("all => all.forEach((one) => { one.open = true; })")
-    # Out of sight, an article has a guessed height, and axe would see it above the next one.
+    # Out of sight, an article has a guessed height, and axe would see it above the next one. Ten
+    # have all colours of labels.
     page.locator("article").evaluate_all(
-        "all => all.forEach((one) => { one.style.contentVisibility = 'visible'; })"
+        "all => all.forEach((one, i) => {"
+        " if (i < 10) one.style.contentVisibility = 'visible'; else one.remove(); })"
     )
     look_at(page, f"{path or 'analyse'}-{len(labels)}")
     shown = page.locator(".words").evaluate_all("all => all.map((one) => one.matches(':dir(rtl)'))")
