@@ -15,8 +15,15 @@ def f1(names: str, test: str) -> Values:
 
 
 def better(names: str, others: str) -> tuple[float, ...]:
-    """The probability that a system is better than another one, on each test."""
-    return tuple(probability_better(_table(names, t), _table(others, t)) for t in TESTS)
+    """The probability that a system is better than another one, on each test.
+
+    Two decoders of the same models are compared model by model.
+    """
+    ours, theirs = (_records.raw(f"{each}:model") for each in (names, others))
+    return tuple(
+        probability_better(_table(names, t), _table(others, t), same_models=ours == theirs)
+        for t in TESTS
+    )
 
 
 def _table(names: str, test: str) -> Table:

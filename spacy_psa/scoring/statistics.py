@@ -48,16 +48,23 @@ def paired_interval(ours: Table, theirs: Table, resamples: int = RESAMPLES) -> t
     return interval(_resampled(ours, resamples) - _resampled(theirs, resamples))
 
 
-def probability_better(ours: Table, theirs: Table, resamples: int = RESAMPLES) -> float:
+def probability_better(
+    ours: Table, theirs: Table, resamples: int = RESAMPLES, *, same_models: bool = False
+) -> float:
     """Return the share of bootstrap draws in which our `mean_f1` is above theirs; ties count half.
 
     A draw is of the same sentences, or documents, for both, and of the seeds of each, all with
     replacement.
+
+    Args:
+        same_models: whether both are scores of the same models, such as with two decoders. Then
+            the drawn seeds are the same for both.
     """
     generator, means = numpy.random.default_rng(1), []
     for table in (ours, theirs):
         scores = f1(resampled_sums(table, resamples))  # the same seed draws the same sentences
-        drawn = generator.integers(scores.shape[1], size=scores.shape)
+        if not (same_models and means):
+            drawn = generator.integers(scores.shape[1], size=scores.shape)
         means.append(numpy.take_along_axis(scores, drawn, 1).mean(1))
     return share_above(*means)
 

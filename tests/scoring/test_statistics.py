@@ -75,6 +75,15 @@ def test_the_probability_is_that_of_all_draws_of_sentences_and_seeds():
     assert probability_better(one[:1], one[:1]) == 0.5
 
 
+def test_scores_of_the_same_models_are_compared_model_by_model():
+    one = numpy.add(random_table(6, seeds=2, sentences=3), [0.0, 1.0, 1.0])
+    other = one + [0.0, 1.0, 0.0]  # each model predicts more, and nothing more is right
+    other[0, ..., 2] += 9.0  # one seed is far worse
+    one[0, ..., 2] += 9.0
+    assert probability_better(one, other, same_models=True) > 0.95
+    assert probability_better(one, other) < 0.95
+
+
 def test_the_p_value_over_sentences_is_that_of_all_exchanges():
     one, other = random_table(4, sentences=8), random_table(5, seeds=2, sentences=8)
     other[..., 2] = one[0, :, 2]  # the gold units of both are the same
