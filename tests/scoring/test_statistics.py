@@ -77,7 +77,7 @@ def test_the_probability_is_that_of_all_draws_of_sentences_and_seeds():
 
 def test_scores_of_the_same_models_are_compared_model_by_model():
     one = numpy.add(random_table(6, seeds=2, sentences=3), [0.0, 1.0, 1.0])
-    other = one + [0.0, 1.0, 0.0]  # each model predicts more, and nothing more is right
+    other = numpy.add(one, [0.0, 1.0, 0.0])  # each model predicts more, and nothing more is right
     other[0, ..., 2] += 9.0  # one seed is far worse
     one[0, ..., 2] += 9.0
     assert probability_better(one, other, same_models=True) > 0.95
