@@ -60,7 +60,8 @@ def probability_better(
         same_models: whether both are scores of the same models, such as with two decoders. Then
             the drawn seeds are the same for both.
     """
-    generator, means = numpy.random.default_rng(1), []
+    means: list[NDArray[numpy.float64]] = []
+    generator = numpy.random.default_rng(1)
     for table in (ours, theirs):
         scores = f1(resampled_sums(table, resamples))  # the same seed draws the same sentences
         if not (same_models and means):
