@@ -1,8 +1,8 @@
 """Teach a label to a recogniser that was trained without it, and compare with other ways.
 
 CORPUS is a folder with `train.spacy`, `dev.spacy`, `test.spacy` and `vectors`, as the project's
-`convert` makes it. The seed shuffles the training sentences. Of the first 5,000, the entities of
---label become O: these are the old data. The next 3,000 are raw text. The examples are drawn from
+`convert` makes it. The seed shuffles the training sentences. Of the first --sentences, the entities
+of --label become O: these are the old data. The next 3,000 are raw text. The examples are drawn from
 the rest, half of them with the label; fewer examples are a part of more. The systems:
 
 - `old`: the config that `spacy-psa init config` writes for the old data, trained on it
@@ -62,7 +62,7 @@ from spacy_psa.training.new_label import (
 )
 
 RESULTS = Path(__file__).parent / "results"
-OLD, RAW = 5000, 3000
+RAW = 3000
 SIZES = (50, 200, 1000)
 PASSES = 12
 """Of a joint training over its data, as in the config of `old`."""
@@ -75,11 +75,12 @@ def only(doc: Doc, keep: Callable[[str], bool]) -> Doc:
     return copy
 
 
-def draw(corpus: Path, label: str, seed: int, folder: Path) -> dict[str, Any]:
+def draw(corpus: Path, sentences: int, label: str, seed: int, folder: Path) -> dict[str, Any]:
     """Write the parts of the data to a folder, and count them."""
     docs = [doc for doc in read_docbin(corpus / "train.spacy", spacy.blank("en").vocab) if len(doc)]
     random.Random(seed).shuffle(docs)
-    old, raw, rest = docs[:OLD], docs[OLD : OLD + RAW], docs[OLD + RAW :]
+    old, others = docs[:sentences], docs[sentences:]
+    raw, rest = others[:RAW], others[RAW:]
     write_docbin([only(doc, lambda each: each != label) for doc in old], folder / "old.spacy")
     write_docbin(map(unannotated, raw), folder / "raw.spacy")
     having = [any(ent.label_ == label for ent in doc.ents) for doc in rest]
@@ -221,6 +222,7 @@ def main() -> None:
     options = script_parser(globals())
     options.add_argument("corpus", type=Path, metavar="CORPUS", help="folder of a corpus")
     options.add_argument("--label", default="MISC", help="the label to hold out (MISC)")
+    options.add_argument("--sentences", type=int, default=5000, help="of the old data (5000)")
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--only", nargs="+", help="names of trainings, such as taught-50")
     given = options.parse_args()
@@ -228,7 +230,7 @@ def main() -> None:
     name = f"{given.corpus.name}-{given.label}-{given.seed}"
     folder = Path("training", "teach_label", name)
     folder.mkdir(parents=True, exist_ok=True)
-    data = draw(given.corpus, given.label, given.seed, folder)
+    data = draw(given.corpus, given.sentences, given.label, given.seed, folder)
     held = [
         only(doc, lambda each: each != given.label)
         for doc in read_docbin(given.corpus / "dev.spacy", spacy.blank("en").vocab)
