@@ -1,9 +1,9 @@
 """Teach a label to a recogniser that was trained without it, and compare with other ways.
 
 CORPUS is a folder with `train.spacy`, `dev.spacy`, `test.spacy` and `vectors`, as the project's
-`convert` makes it. The seed shuffles the training sentences. Of the first --sentences, the entities
-of --label become O: these are the old data. The next 3,000 are raw text. The examples are drawn from
-the rest, half of them with the label; fewer examples are a part of more. The systems:
+`convert` makes it. The seed shuffles the training sentences. Of the first --sentences, the
+entities of --label become O: these are the old data. The next 3,000 are raw text. The examples are
+drawn from the rest, half of them with the label; fewer examples are a part of more. The systems:
 
 - `old`: the config that `spacy-psa init config` writes for the old data, trained on it
 - `taught`: `old` after `spacy-psa teach-label`, with the raw text; in the examples, only --label is
