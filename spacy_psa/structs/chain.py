@@ -231,6 +231,26 @@ class LinearChain(StructuredDistribution[Tensor]):
         """
         return self.pairwise_marginals[:, :, previous, tags]
 
+    def potentials_of(self, previous: Tensor, tags: Tensor) -> Tensor:
+        """Select the potentials of some pairs of tags at each place.
+
+        Args:
+            previous: (P,) int64, the previous tag of each pair.
+            tags: (P,) int64, the tag of each pair.
+
+        Returns:
+            (B, n, P); -inf for impossible pairs. At the first place, these are the scores of
+            starting with the tag.
+        """
+        first, rest = self.potentials[:, :1, 0, tags], self.potentials[:, 1:, previous, tags]
+        return torch.cat([first, rest], 1)
+
+    @property
+    def possible(self) -> tuple[Tensor, Tensor]:
+        """The pairs of tags that may be possible: the previous tags and the tags, (P,) int64."""
+        previous, tags = torch.cartesian_prod(*[torch.arange(self.shape[2])] * 2).T
+        return previous, tags
+
     def marginals_but(self, previous: Tensor, tags: Tensor) -> Tensor:
         """Sum the probabilities of the pairs of some tags and any tag but one, at each place.
 

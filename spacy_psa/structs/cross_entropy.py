@@ -14,6 +14,8 @@ Smoothed = TypeVar("Smoothed", LinearChain, NestedSpans)
 
 RARE = 1e-8
 """The probability below which a run of tags does not count."""
+RAREST = 1e-10
+"""The probability below which such a run does not count together with the tag after it."""
 EXCLUDED = -1e12  # stands for -inf, which has no gradient in a sum of logarithms
 
 
@@ -77,7 +79,8 @@ def coarse_cross_entropy(
     where p is the teacher's probability of a sequence and s(y') the student's score of one. The
     inner sum is a product over the runs of tag 0 in y. The sum over y is therefore one over the
     places of such runs, whose probabilities follow from the teacher's pairwise marginals, and over
-    the pairs of other tags. Runs with a probability below 1e-8 are left out.
+    the pairs of other tags. Runs with a probability below 1e-8 are left out, and runs with the tag
+    after them below 1e-10.
 
     Args:
         teacher: the distributions of B sentences over K tags, which get no gradient.
@@ -104,36 +107,51 @@ def coarse_cross_entropy(
             f"the teacher has sentences, tokens and tags {teacher.shape}, the student {shape}: "
             "both must have the same sentences, and the student all tags of the teacher"
         )
-    potentials = (student if known is None else known).potentials
-    scores = potentials.double().masked_fill(potentials == -torch.inf, EXCLUDED)
-    run = torch.tensor([0, *range(tags, shape[2])], device=scores.device)
-    pair, single = (p.detach().double() for p in (teacher.pairwise_marginals, teacher.marginals))
-    others = pair.clone()
-    others[:, 0, 0] = single[:, 0]
-    others[:, 1:, 0] = others[..., 0] = 0.0
-    total = _weighted(others, scores[:, :, :tags, :tags]).sum((1, 2, 3))
-    # A run begins at the start of a sentence, where only row 0 of the potentials is read, or after
-    # another tag.
-    begins = pair[..., 0].clone()
-    begins[:, 1:, 0], begins[:, 0, 0] = 0.0, single[:, 0, 0]
+    given, every = student if known is None else known, torch.arange(tags)
+    nothing, run = torch.zeros_like(every), torch.tensor([0, *range(tags, shape[2])])
+    single = teacher.marginals.detach().double()
+
+    def counts(previous: Tensor, tag: Tensor) -> Tensor:
+        return teacher.marginals_of(previous, tag).detach().double()
+
+    def scores(previous: Tensor, tag: Tensor) -> Tensor:
+        potentials = given.potentials_of(previous.flatten(), tag.flatten()).double()
+        return potentials.masked_fill(potentials == -torch.inf, EXCLUDED).unflatten(2, tag.shape)
+
+    before, tag = teacher.possible
+    others = (before > 0) & (tag > 0)
+    before, tag = before[others], tag[others]
+    total = _weighted(counts(before, tag), scores(before, tag)).sum((1, 2))
+    total = total + _weighted(single[:, 0, 1:], scores(nothing, every)[:, 0, 1:]).sum(1)
+    # A run begins at the start of a sentence or after another tag.
+    begins = counts(every, nothing)
+    begins[..., 0], begins[:, 0, 0] = 0.0, single[:, 0, 0]
     after = single[:, :-1, 0, None].clamp(min=torch.finfo(single.dtype).tiny)
-    follows = torch.nn.functional.pad(pair[:, 1:, 0] / after, (0, 0, 1, 0))
-    inside, leave = scores[:, :, run][..., run], scores[:, :, run, 1:tags]
+    follows = torch.nn.functional.pad(counts(nothing, every)[:, 1:] / after, (0, 0, 1, 0))
+    enter = scores(*torch.meshgrid(every, run, indexing="ij"))
+    inside = scores(*torch.meshgrid(run, run, indexing="ij"))
+    leave = scores(*torch.meshgrid(run, every, indexing="ij"))
     rows, at, before = (begins > RARE).nonzero().T
-    weights, sums = begins[rows, at, before], scores[rows, at, before][:, run]
+    weights, sums = begins[rows, at, before], enter[rows, at, before]
     last = teacher.lengths.to(rows.device) - 1
+    ended: list[list[Tensor]] = []
     while len(rows):
         ends = at == last[rows]
         whole = _weighted(weights[ends], sums[ends].logsumexp(1))
         total = total.index_add(0, rows[ends], whole)
         rows, at, weights, sums = rows[~ends], at[~ends] + 1, weights[~ends], sums[~ends]
-        ended = (sums[:, :, None] + leave[rows, at]).logsumexp(1)
         shares = weights[:, None] * follows[rows, at, 1:]
-        total = total.index_add(0, rows, _weighted(shares, ended).sum(1))
+        which, tag = (shares > RAREST).nonzero().T
+        ended.append([shares[which, tag], sums[which], rows[which], at[which], tag + 1])
         weights = weights * follows[rows, at, 0]
         sums = (sums[:, :, None] + inside[rows, at]).logsumexp(1)
         stay = weights > RARE
         rows, at, weights, sums = rows[stay], at[stay], weights[stay], sums[stay]
+    if ended:
+        # All at once: the gradient of each look-up has the size of `leave`.
+        weights, sums, rows, at, tag = (torch.cat(parts) for parts in zip(*ended))
+        whole = _weighted(weights, (sums + leave[rows, at, :, tag]).logsumexp(1))
+        total = total.index_add(0, rows, whole)
     return student.log_partition - total.to(student.dtype)
 
 

@@ -194,6 +194,16 @@ class PairChain(LinearChain):
         marginals[self._first] = 0.0
         return pad(marginals, self.lengths)
 
+    def potentials_of(self, previous: Tensor, tags: Tensor) -> Tensor:
+        by_pair = torch.nn.functional.pad(self.flat, (0, 1), value=-torch.inf)
+        chosen = by_pair[:, self.pairs.places[previous, tags].to(self.device)]
+        starts = self.flat[self._first][:, self.pairs.begins[tags].to(self.device)]
+        return pad(chosen.index_put((self._first,), starts), self.lengths)
+
+    @property
+    def possible(self) -> tuple[Tensor, Tensor]:
+        return self.pairs.previous, self.pairs.tag
+
     def marginals_but(self, previous: Tensor, tags: Tensor) -> Tensor:
         out = torch.full((self.pairs.tags,), -1).index_copy(0, previous, tags)
         left_out = out[self.pairs.previous]

@@ -118,6 +118,15 @@ def test_probabilities_of_some_pairs_are_those_of_the_dense_chain():
     firsts = torch.cumsum(lengths, 0) - lengths
     starts = chain.flat_marginals[firsts][:, pairs.begins[:-1]]
     assert torch.allclose(starts, other.marginals[:, 0])
+    scores = chain.potentials_of(previous, tags)
+    assert torch.equal(scores[:, 0], other.potentials[:, 0, 0, tags])
+    inside = torch.arange(scores.shape[1])[None] < lengths[:, None]
+    inside[:, 0] = False
+    assert torch.equal(scores[inside], other.potentials[inside][:, previous, tags])
+    assert torch.equal(scores[inside], other.potentials_of(previous, tags)[inside])
+    assert set(zip(*map(torch.Tensor.tolist, chain.possible))) < set(
+        zip(*map(torch.Tensor.tolist, other.possible))
+    )
 
 
 def test_split_and_join_are_inverse():
