@@ -109,7 +109,7 @@ def correct(docs: Sequence[Doc], rows: Iterable[Row]) -> None:
         if row["doc"] >= len(docs):
             raise InputError(f"{place}: there is no document {row['doc']}; use the same corpus")
         doc = docs[row["doc"]]
-        gone, new = ({(*span,) for span in row[key]} for key in ("annotated", "proposed"))
+        gone, new = ([(*span,) for span in row[key]] for key in ("annotated", "proposed"))
         if layer == "tags":
             there = {(s, e, doc[s].tag_) for s, e, _ in gone if e <= len(doc)}
             kept: list[Span] = []
@@ -117,7 +117,7 @@ def correct(docs: Sequence[Doc], rows: Iterable[Row]) -> None:
             spans = list(doc.ents if layer == "ents" else doc.spans.get(layer) or ())
             there = {(span.start, span.end, span.label_) for span in spans}
             kept = [span for span in spans if (span.start, span.end, span.label_) not in gone]
-        if not gone <= there or any(end > len(doc) for _, end, _ in new):
+        if not there.issuperset(gone) or any(end > len(doc) for _, end, _ in new):
             raise InputError(
                 f"{place}: document {row['doc']} does not have the annotation that this row "
                 "corrects; use the corpus in which the errors were found"
@@ -126,8 +126,8 @@ def correct(docs: Sequence[Doc], rows: Iterable[Row]) -> None:
             for start, _, label in new:
                 doc[start].tag_ = label
             continue
-        kept += [Span(doc, *span) for span in sorted(new)]
-        kept.sort(key=lambda span: (span.start, -span.end))
+        kept += [Span(doc, *span) for span in new]
+        kept.sort(key=lambda span: (span.start, -span.end))  # those of equal bounds have an order
         if layer == "ents":
             taken = {token.i for span in kept for token in span}
             missing = [doc[t.i : t.i + 1] for t in doc if not t.ent_iob and t.i not in taken]

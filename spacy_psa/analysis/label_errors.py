@@ -12,6 +12,7 @@ A model that has learned from the same annotation agrees with it, so use one tha
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 import numpy
@@ -129,7 +130,8 @@ def find_suspects(
     if isinstance(pipe, ChainLabeler):
         of_kind = _spans if isinstance(pipe, SpanLabeler) else _tags
     if every_label:
-        _check_labels(pipe, docs)
+        known = ", ".join(pipe._span_labels)
+        _check_labels(pipe, docs, f" (it knows {known}); use a model of these labels")
     places = iter(range(len(docs)) if numbers is None else numbers)
     suspects: list[Suspect] = []
     failed: list[tuple[int, str]] = []
@@ -145,6 +147,7 @@ def find_suspects(
                 elif isinstance(analyses, InputError):
                     raise analyses
                 else:
+                    _check_labels(pipe, [example.reference])
                     suspects += of_kind(pipe, number, analyses, gold, example)
             except InputError as error:
                 failed.append((number, str(error)))
@@ -205,14 +208,14 @@ def _analyses(pipe: Any, examples: list[Example]) -> list[DocAnalyses | InputErr
         return each
 
 
-def _check_labels(pipe: Any, docs: Iterable[Doc]) -> None:
+def _check_labels(pipe: Any, docs: Iterable[Doc], more: str = "") -> None:
     known = set(pipe._span_labels)
     for doc in docs:
         unknown = {label for _, _, label in annotation(pipe, doc) or ()} - known
         if unknown:
             raise InputError(
                 f"{pipe.name}: the annotation has the label {min(unknown)!r}, which the model does "
-                f"not know (it knows {', '.join(pipe._span_labels)}); use a model of these labels"
+                f"not know{more}"
             )
 
 
@@ -301,12 +304,16 @@ def _nodes(
     gold: list[Node],
     example: Example,
 ) -> list[Suspect]:
-    """Compare trees or nested spans with the best ones: each other node, and what it replaces.
+    """Compare trees or nested spans with the best ones, in places that do not depend on each other.
 
-    A nested span also replaces one of its label that shares a bound with it.
+    A new node replaces those that it crosses or whose bounds it has, and nodes that replace the
+    same one are in one place. So after any choice of corrections, no nodes cross. In a tree, a
+    place has all nodes of the same bounds, from the outermost, since they have an order. A new
+    nested span also replaces one of its label that shares a bound with it.
     """
     sentences: Any = analyses.sentences
-    if isinstance(pipe, NestedSpanLabeler):
+    nested = isinstance(pipe, NestedSpanLabeler)
+    if nested:
         every = [node for s in sentences for node in s.kbest(1)[0][1]]
         best = dict(zip(every, analyses.posterior(every)))
         missing = pipe.store.gold(pipe.name, example)[1]
@@ -317,18 +324,30 @@ def _nodes(
     p_of = dict(zip(gold, analyses.posterior(gold))) | best
     new = [node for node in best if node not in gold and not missing[slice(*node[:2])].any()]
     gone = [node for node in gold if node not in best]
-    suspects = []
+    places: list[tuple[list[Node], list[Node]]] = []
     for node in sorted(new, key=lambda node: -p_of[node]):
-        same = [each for each in gone if each[:2] == node[:2]]
-        crossed = [each for each in gone if cross(*sorted((each, node)))]
-        if isinstance(pipe, NestedSpanLabeler) and not crossed:
-            crossed = [g for g in gone if g[2] == node[2] and (g[0] == node[0] or g[1] == node[1])]
-        replaced = same[:1] or crossed
-        gone = [each for each in gone if each not in replaced]
-        kind: Kind = "type" if same else "bounds" if crossed else "missed"
-        before = min(p_of[each] for each in replaced) if replaced else 1 - p_of[node]
-        suspects.append(Suspect(number, kind, replaced, [node], before, p_of[node]))
-    suspects += [Suspect(number, "invented", [g], [], p_of[g], 1 - p_of[g]) for g in gone]
+        free = [each for each in gone if all(each not in old for old, _ in places)]
+        same = [each for each in (free if nested else gold) if each[:2] == node[:2]]
+        old = same[:1] if nested else same
+        old = old or [each for each in gone if cross(*sorted((each, node)))]
+        if nested and not old:
+            old = [g for g in free if g[2] == node[2] and (g[0] == node[0] or g[1] == node[1])]
+        own = [node] if nested else [each for each in best if each[:2] == node[:2]]
+        met = [each for each in places if {*old, *own} & {*each[0], *each[1]}]
+        places = [each for each in places if each not in met]
+        old = [*dict.fromkeys(chain(old, *(each[0] for each in met)))]
+        own = [*dict.fromkeys(chain(own, *(each[1] for each in met)))]
+        places.append((old, own))
+    suspects = []
+    for old, own in places:
+        kind: Kind = "bounds" if old else "missed"
+        if old and {each[:2] for each in old} == {each[:2] for each in own}:
+            kind = "type"
+        after = min(p_of[each] for each in own if each in new)
+        before = min((p_of[each] for each in old if each in gone), default=1 - after)
+        suspects.append(Suspect(number, kind, old, own, before, after))
+    left = [each for each in gone if all(each not in old for old, _ in places)]
+    suspects += [Suspect(number, "invented", [g], [], p_of[g], 1 - p_of[g]) for g in left]
     return [each for each in suspects if each.p_annotated <= 1 - LEAST]
 
 

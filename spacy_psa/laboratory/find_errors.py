@@ -35,6 +35,7 @@ from spacy_psa.laboratory.jackknife import deal, without_label_check
 from spacy_psa.loading import find_pipe, load_pipeline
 from spacy_psa.pipeline.component import StructuredPipe
 from spacy_psa.sentences import name_of_document
+from spacy_psa.training.config import build
 from spacy_psa.training.model_folders import ModelFolders
 
 FACTORIES = "crf_ner, crf_spans, crf_chunker, crf_tagger or constituency_parser"
@@ -110,13 +111,14 @@ def find_errors(
     name: str | None = None,
     gpu_id: int = -1,
     watch: Callable[..., Any] = lambda docs, what: docs,
-) -> tuple[list[Row], Found]:
+) -> tuple[list[Row], Found, Path]:
     """Find probable errors of a `.spacy` file, and write them as JSON lines.
 
     `folds` returns pipelines for the docs that they have not learned from, and `name` is the
     component; None if there is only one of these kinds. Returns the rows that were written, the
-    most suspicious first, and the results of all folds.
+    most suspicious first, the results of all folds, and the first of the pipelines.
     """
+    check_output(output)
     docs = read_docbin(corpus, Vocab())
     result = Found([], [], 0)
     models = folds(docs)
@@ -133,7 +135,29 @@ def find_errors(
         )
     rows = make_rows(ranked(result.suspects, pipe, docs), layer_of(pipe), docs)
     write_rows(rows, output)
-    return rows, result
+    return rows, result, models[0].model
+
+
+def check_output(output: Path) -> None:
+    """Raise an InputError if a list cannot be written, or people have decided about the one there.
+
+    Decisions are about rows by their numbers. In a new list, other rows have these numbers.
+    """
+    if output.is_dir():
+        raise InputError(f"{output}: is a folder; choose the name of a file")
+    log = decisions_path(output)
+    if log.exists():
+        raise InputError(
+            f"{log}: has decisions about an earlier list; use another --output, or move both files"
+        )
+
+
+def check_component(path: Path, config: Config, name: str | None = None) -> None:
+    """Raise an InputError, before hours of training, if no component of a config can be asked.
+
+    `path` is the file of the config, for errors. `name` is the component; None if there is one.
+    """
+    find_pipe(build(path, config), name, StructuredPipe, FACTORIES)
 
 
 def by_model(model: str) -> Callable[[list[Doc]], list[Fold]]:

@@ -1,6 +1,7 @@
 """Training configs: read with the settings that override them, checked, made into a pipeline."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,17 @@ def read_training_config(path: Path, arguments: list[str]) -> "Config":
     return config
 
 
+def build(path: Path, config: "Config") -> "Language":
+    """Make the pipeline of a training config, without labels and weights.
+
+    InputError, which names the file at `path`, if no pipeline can be made of it.
+    """
+    from spacy.util import load_model_from_config
+
+    with _unmade_as_input_error(path):
+        return load_model_from_config(config.interpolate(), auto_fill=True)
+
+
 def initialize(path: Path, config: "Config", gpu_id: int = -1) -> "Language":
     """Make the pipeline of a training config, ready for its first update.
 
@@ -50,9 +62,14 @@ def initialize(path: Path, config: "Config", gpu_id: int = -1) -> "Language":
 
     from spacy_psa.corpora.docbin import codecs_known
 
+    with _unmade_as_input_error(path), codecs_known():
+        return init_nlp(config, use_gpu=gpu_id)
+
+
+@contextmanager
+def _unmade_as_input_error(path: Path) -> Iterator[None]:
     try:
-        with codecs_known():
-            return init_nlp(config, use_gpu=gpu_id)
+        yield
     except InputError:
         raise
     except (ValueError, KeyError, OSError) as error:

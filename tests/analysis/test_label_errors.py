@@ -1,10 +1,13 @@
 """Damaged annotation is found with its correction; probabilities are those of enumeration."""
 
+import random
+
 import pytest
 import spacy
 from spacy.tokens import Doc, DocBin, Span
 from thinc.api import Adam
 
+from spacy_psa.analysis import label_errors
 from spacy_psa.analysis.corrections import correct, layer_of, make_rows
 from spacy_psa.analysis.label_errors import AGREEMENT, MISSED, annotation, find_suspects, ranked
 from spacy_psa.errors import InputError
@@ -149,6 +152,12 @@ def test_chunks_and_tags_are_asked_about(factory):
     assert (first.doc, first.kind, first.proposed) == (1, "type", before[:1])
     correct(docs, make_rows([first], layer_of(pipe), docs))
     assert annotation(pipe, docs[1]) == before
+    if factory == "crf_tagger":
+        docs[1][0].tag_ = "NIX"
+    else:
+        docs[1].spans["chunks"] = [Span(docs[1], 0, 1, "NIX")]
+    ((number, reason),) = find_suspects(nlp, factory, docs, every_label=False).failed
+    assert number == 1 and "the label 'NIX', which the model does not know" in reason
 
 
 def test_trees_are_compared_with_the_best():
@@ -166,6 +175,25 @@ def test_trees_are_compared_with_the_best():
     assert (first.doc, first.kind, first.proposed) == (0, "missed", [gone])
     correct(docs, make_rows([first], layer_of(pipe), docs))
     assert sorted(spans_of(docs[0].spans["constituents"])) == before
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_any_choice_of_corrections_makes_a_tree_and_all_of_them_the_best_one(seed, monkeypatch):
+    monkeypatch.setattr(label_errors, "LEAST", -1.0)  # asks about each difference
+    nlp = make_parser(loss="log_likelihood")
+    nlp.initialize(lambda: tree_examples(nlp))
+    pipe, every = nlp.get_pipe("parser"), [eg.reference for eg in tree_examples(nlp)]
+    rows = make_rows(find_suspects(nlp, "parser", every).suspects, layer_of(pipe), every)
+    draw = random.Random(seed)
+    some = [doc.copy() for doc in every]
+    correct(some, [row for row in rows if draw.random() < 0.5])
+    for doc in some:
+        spans = spans_of(doc.spans["constituents"])
+        assert not [(a, b) for a in spans for b in spans if a[0] < b[0] < a[1] < b[1]]
+    correct(every, rows)
+    for doc, gold in zip(every, tree_examples(nlp)):
+        best = nlp(gold.predicted)
+        assert spans_of(doc.spans["constituents"]) == spans_of(best.spans["constituents"])
 
 
 @pytest.mark.parametrize(

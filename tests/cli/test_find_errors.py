@@ -1,6 +1,7 @@
 """`spacy-psa find-errors` and `correct`: from a damaged corpus to a corrected one."""
 
 import json
+from functools import partial
 
 import pytest
 import spacy
@@ -81,8 +82,9 @@ def test_errors_are_found_decided_and_corrected(model, corpus):
 def test_folds_are_judged_by_the_others_and_not_trained_twice(config, corpus):
     arguments = corpus / "train.spacy", "--config", config, "--folds", 2, "--jobs", 2
     output = "-o", corpus / "errors.jsonl"
-    succeed(find_errors(*arguments, *output))
     folder = corpus / "errors-folds"
+    first = f"serve {folder / 'fold-1' / 'model-best'} --review"
+    assert first in succeed(find_errors(*arguments, *output)).stdout
     logs = [(folder / name / "output.txt").read_text() for name in ("fold-1", "fold-2")]
     learned = [len(read_docbin(folder / f"fold-{i}" / "train.spacy", spacy.blank("en").vocab))
                for i in (1, 2)]  # fmt: skip
@@ -101,7 +103,7 @@ def test_docs_without_annotation_are_counted_in_all_folds(model, corpus):
     bare = [Doc(nlp.vocab, words=[token.text for token in doc]) for doc in docs]
     write_docbin([*docs, *bare], corpus / "half.spacy")
     folds = [Fold(list(range(8)), model), Fold(list(range(8, 16)), model)]
-    rows, found = search(corpus / "half.spacy", corpus / "errors.jsonl", lambda docs: folds)
+    rows, found, _ = search(corpus / "half.spacy", corpus / "errors.jsonl", lambda docs: folds)
     assert rows and {row["doc"] for row in rows} <= set(range(8)) and found.bare == 8
     write_docbin(bare, corpus / "bare.spacy")
     none = find_errors(corpus / "bare.spacy", "--model", model, "-o", corpus / "none.jsonl")
@@ -117,6 +119,30 @@ def test_a_component_that_is_not_asked_is_one_error(corpus):
     assert_one_error(
         result, "no crf_ner, crf_spans, crf_chunker, crf_tagger or constituency_parser among"
     )
+
+
+def test_folds_are_not_trained_for_a_component_that_cannot_be_asked(config, corpus):
+    result = find_errors(corpus / "train.spacy", "--config", config, "--pipe", "parser")
+    assert_one_error(result, "--pipe parser: no such crf_ner")
+    settings = load_config(config)
+    settings["components"]["ner"] = {"factory": "ner"}
+    settings.to_disk(config)
+    assert_one_error(find_errors(corpus / "train.spacy", "--config", config), "no crf_ner")
+    settings["components"]["ner"] = {"factory": "crf_nix"}
+    settings.to_disk(config)
+    result = find_errors(corpus / "train.spacy", "--config", config)
+    assert_one_error(result, "config.cfg: no pipeline can be made")
+    assert not (corpus / "errors-folds").exists()
+
+
+def test_a_list_with_decisions_is_not_replaced(model, corpus):
+    ask = partial(find_errors, corpus / "train.spacy", "--model", model, "-o")
+    succeed(ask(corpus / "e.jsonl"))
+    before = (corpus / "e.jsonl").read_bytes()
+    (corpus / "e.decisions.jsonl").write_text('{"number": 1, "accept": true}\n')
+    assert_one_error(ask(corpus / "e.jsonl"), "e.decisions.jsonl: has decisions about an earlier")
+    assert (corpus / "e.jsonl").read_bytes() == before
+    assert_one_error(ask(corpus), "is a folder")
 
 
 def test_bad_arguments_cause_one_line_and_code_2(model, config, corpus):

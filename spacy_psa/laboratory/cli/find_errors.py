@@ -52,7 +52,7 @@ def find_errors(
       spacy-psa find-errors train.spacy --config config.cfg --paths.dev dev.spacy --jobs 2
       spacy-psa find-errors test.spacy --model training/model-best
     """
-    from spacy_psa.laboratory.find_errors import by_model, table, train_folds
+    from spacy_psa.laboratory.find_errors import by_model, check_component, table, train_folds
     from spacy_psa.laboratory.find_errors import find_errors as find
     from spacy_psa.training.config import read_training_config
 
@@ -64,17 +64,18 @@ def find_errors(
         of_folds = by_model(str(model))
     else:
         settings = read_training_config(config, ctx.args)
+        check_component(config, settings, pipe)
         folder = work or output.with_name(f"{output.stem}-folds")
         options: dict[str, Any] = {"folds": folds, "seed": seed, "jobs": jobs, "gpu_id": gpu_id}
         of_folds = partial(train_folds, config=settings, folder=folder, tell=typer.echo, **options)
-    rows, result = find(corpus, output, of_folds, pipe, gpu_id, watched)
+    rows, result, asked = find(corpus, output, of_folds, pipe, gpu_id, watched)
     for number, reason in result.failed:
         typer.echo(f"{corpus}, document {number}: left out: {reason}", err=True)
     if result.bare:
         typer.echo(f"{corpus}: {result.bare:,} documents without annotation: left out", err=True)
     print_table(HEADS, table(rows[:top]))
     typer.echo(f"{output}: {len(rows):,} places where the annotation may be wrong")
-    typer.echo(f"Next: spacy-psa serve {model or 'MODEL'} --review {output}")
+    typer.echo(f"Next: spacy-psa serve {asked} --review {output}")
 
 
 def correct(
