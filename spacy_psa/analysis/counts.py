@@ -116,13 +116,15 @@ def coverage(
 ) -> dict[str, dict[str, float]]:
     """Draw corpora without replacement, and compute how often the intervals hold the truth.
 
-    There are at most `SIZE` documents in each of the `draws`. The intervals have the `corrections`;
-    None for none. The result is the share of draws for each label and each of `KINDS`.
+    Each of the `draws` has `SIZE` documents, or half of them if there are fewer than twice as many.
+    The intervals have the `corrections`; None for none. The result is the share of draws for each
+    label and each of `KINDS`.
     """
     generator = numpy.random.default_rng(0)
+    size = min(SIZE, -(-len(documents) // 2))
     held: dict[str, Counter[str]] = {label: Counter() for label in labels}
     for _ in range(draws):
-        some = generator.choice(len(documents), min(SIZE, len(documents)), replace=False)
+        some = generator.choice(len(documents), size, replace=False)
         whole = joined([documents[i] for i in some])
         rows = whole.counts.intervals(corrections)
         for label in labels:

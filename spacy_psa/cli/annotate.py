@@ -138,6 +138,9 @@ def annotate(
         raise InputError("--redact: name a label at least")
     if engine == "local" and address is not None:
         raise InputError(f"--address {address}: is for --engine ray; add this option")
+    for option, path in (("--counts", counts), ("--review", review)):
+        if path is not None and path.resolve() in (Path(source).resolve(), Path(target).resolve()):
+            raise InputError(f"{option} {path}: is also INPUT or OUTPUT; choose another file")
     reading = Reading(input_format, text_key, keep)
     paths, form = (Path(source), Path(target)), output_format
     question: MakeQuestion | None = None

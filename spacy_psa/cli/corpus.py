@@ -82,6 +82,7 @@ def _make_corpus(
 ) -> None:
     from spacy_psa.corpora import own_corpus
     from spacy_psa.corpora.corpus_check import task_of
+    from spacy_psa.corpora.marked_text import OVERLAPS
     from spacy_psa.corpora.readers import blank
     from spacy_psa.loading import vocab_with_vectors
 
@@ -94,7 +95,8 @@ def _make_corpus(
     _tell_some("left out: ", [*corpus.faults, *corpus.misfits.lines])
     _tell_some("warning: ", corpus.contradictions)
     bad = [f"{len(corpus.faults):,} malformed line(s), sentences left out"] * bool(corpus.faults)
-    tell([], [*bad, *corpus.misfits.warnings])
+    overlaps = ["--task spans keeps marks that overlap"] * bool(corpus.misfits.counts[OVERLAPS])
+    tell([], [*bad, *corpus.misfits.warnings, *overlaps])
     _print_check(figures)
     tell(["Examples:", *(f"  {text}" for text in own_corpus.examples(corpus.parts["train"]))])
     if ask and not is_right("Is this right?"):

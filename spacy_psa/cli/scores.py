@@ -213,7 +213,8 @@ def calibrate(
 
     With --counts, the component gets a correction of the numbers of mentions and distinct entities,
     and their intervals are as wide as these numbers differ from the true ones. Prints how many
-    corpora of 20 documents, drawn from each file, have their true number in its interval.
+    corpora of 20 documents, drawn from each file, have their true number in its interval. If a file
+    has fewer than 40, half of its documents are drawn.
 
     \b
     Example:
@@ -242,10 +243,10 @@ def calibrate(
         more = (target, output, pipe, json_path, gpu_id)
         _, promised = calibrate_recall(model, paths, recall, confidence, label or (), *more)
         _print_recall(promised)
+        limit = ", if they differ from dev only in the features" if target else ""
         typer.echo(
-            f"In documents like those of dev, the recall is at least {recall:g} in the mean. This "
-            f"is wrong with a probability of {1 - confidence:.2g} at most"
-            + (", if the target differs only in the features." if target else ".")
+            f"In documents like those of {target or 'dev'}, the recall is at least {recall:g} in "
+            f"the mean. This is wrong with a probability of {1 - confidence:.2g} at most{limit}."
         )
     elif counts:
         from spacy_psa.analysis.counts import calibrate_counts
@@ -303,4 +304,4 @@ def _print_counts(counted: dict[str, list[dict[str, Any]]]) -> None:
             estimate = f"{row['number']:,.0f} ± {row['width']:,.0f}"
             cells = f"{row['gold']:,}", estimate, f"{row['held']:.3f}"
             rows.append([part, row["label"], row["kind"], *cells])
-    print_table(["", "label", "", "gold", "estimate", "of 20 documents"], rows, left=3)
+    print_table(["", "label", "", "gold", "estimate", "draws that hold it"], rows, left=3)

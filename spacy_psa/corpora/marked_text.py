@@ -90,14 +90,14 @@ class Misfits:
         return sum(outcomes[MOVED] for outcomes in self.labels.values())
 
     @property
+    def moves(self) -> list[str]:
+        """The number of marks that were moved, in words, if there are any."""
+        return [f"{self.moved:,} mark(s) {MOVED}"] if self.moved else []
+
+    @property
     def warnings(self) -> list[str]:
         """The numbers of marks that were moved or left out, in words."""
-        moved = [f"{self.moved:,} mark(s) {MOVED}"] if self.moved else []
-        advice = {OVERLAPS: "; --task spans keeps them"}
-        return moved + [
-            f"{n:,} mark(s) left out: {kind}{advice.get(kind, '')}"
-            for kind, n in self.counts.items()
-        ]
+        return self.moves + [f"{n:,} mark(s) left out: {kind}" for kind, n in self.counts.items()]
 
 
 def marked_spans(doc: Doc) -> list[Span]:

@@ -171,7 +171,10 @@ def _with_marks(doc: Doc) -> str:
 
 
 def read_own_file(path: Path, nlp: Language) -> tuple[list[Doc], list[str]]:
-    """Read the sentences of one file, in any format of a corpus, and the warnings about them."""
+    """Read the sentences of one file, in any format of a corpus, and the warnings about them.
+
+    There is a warning for each mark that is left out.
+    """
     if not path.is_file():
         raise InputError(f"{path}: there is no such file; check the path")
     file, corpus = recognise(path), OwnCorpus()
@@ -180,7 +183,7 @@ def read_own_file(path: Path, nlp: Language) -> tuple[list[Doc], list[str]]:
     docs = [source.doc for source in _read(file, path.name, nlp, corpus, Reading())]
     if corpus.faults:
         raise InputError(corpus.faults[0])
-    return docs, [*corpus.warnings, *corpus.misfits.warnings]
+    return docs, [*corpus.warnings, *corpus.misfits.moves, *corpus.misfits.lines]
 
 
 CHECK = "check.json"

@@ -127,7 +127,10 @@ def _read_examples(
     unknown = sorted(labels - {label, *pipe.labels})
     if label not in labels:
         has = f"only {', '.join(sorted(labels))}" if labels else "no annotation"
-        raise InputError(f"{path}: no span has the label {label!r}, there is {has}; add examples")
+        left_out = f" ({'; '.join(warnings[:3])})" if warnings else ""
+        raise InputError(
+            f"{path}: no span has the label {label!r}, there is {has}{left_out}; add examples"
+        )
     if unknown:
         raise InputError(
             f"{path}: has the label {unknown[0]!r}, which is neither {label!r} nor among "

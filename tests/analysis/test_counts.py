@@ -45,6 +45,11 @@ def test_corrected_intervals_hold_the_truth_and_others_do_not():
     assert min(held.values()) > 0.9 and max(bare.values()) < 0.1
 
 
+def test_few_documents_are_not_all_drawn_at_once():
+    held = coverage(documents(6, 0.9), None, ["A"], draws=100)["A"]
+    assert all(0 < share < 1 for share in held.values())
+
+
 def test_numbers_that_are_as_expected_need_no_correction():
     made = [Counted(_one("x", 0.5), [("A", "x")] if i % 2 else []) for i in range(100)]
     mentions, _ = fit_corrections(made, ["A"])["A"]

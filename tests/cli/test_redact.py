@@ -79,7 +79,8 @@ def test_target_texts_weight_the_documents(model, dev, tmp_path):
     result = succeed(
         calibrate(model, dev, *PROMISE, "--target", target, "--json", tmp_path / "record.json")
     )
-    assert "if the target differs only in the features" in result.output
+    assert f"documents like those of {target}" in " ".join(result.output.split())
+    assert "if they differ from dev only in the features" in result.output
     record = json.loads((tmp_path / "record.json").read_text())
     assert record["target"] == str(target) and str(target) in record["checksums"]
 
@@ -161,6 +162,15 @@ def test_a_redaction_that_is_not_possible_is_one_error_and_writes_nothing(
 ):
     assert_one_error(annotate(promising, text, tmp_path / "out.jsonl", *options), reason)
     assert not (tmp_path / "out.jsonl").exists()
+
+
+@pytest.mark.parametrize("options", [["--redact", "PER", "--review"], ["--counts"]])
+@pytest.mark.parametrize("name", ["in.jsonl", "out.jsonl"])
+def test_lists_and_counts_do_not_replace_texts(promising, text, tmp_path, options, name):
+    before = text.read_text()
+    result = annotate(promising, text, tmp_path / "out.jsonl", *options, tmp_path / name)
+    assert_one_error(result, f"{name}: is also INPUT or OUTPUT")
+    assert text.read_text() == before and not (tmp_path / "out.jsonl").exists()
 
 
 @pytest.mark.parametrize("layers", ["one", "label"])

@@ -181,6 +181,13 @@ def test_what_cannot_be_taught_is_one_error(changed, reasons, model, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
+def test_marks_that_do_not_meet_tokens_are_named(model, tmp_path):
+    mark = {"start": 4, "end": 8, "label": "SHIP"}
+    (tmp_path / "ships.jsonl").write_text(json.dumps({"text": "The Beagle left", "ents": [mark]}))
+    result = teach_label(model, tmp_path / "ships.jsonl", "--label", "SHIP", "-o", tmp_path / "new")
+    assert_one_error(result, "no span has the label", "jsonl:1: 'Beag' (SHIP): begins or ends in")
+
+
 def test_a_component_that_listens_to_another_is_one_error(tmp_path, examples):
     nlp = spacy.blank("en")
     nlp.add_pipe("tok2vec", config={"model": small_model()["tok2vec"]})
