@@ -118,7 +118,7 @@ def find_errors(
     component; None if there is only one of these kinds. Returns the rows that were written, the
     most suspicious first, the results of all folds, and the first of the pipelines.
     """
-    check_output(output)
+    check_output(output, corpus)
     docs = read_docbin(corpus, Vocab())
     result = Found([], [], 0)
     models = folds(docs)
@@ -138,13 +138,16 @@ def find_errors(
     return rows, result, models[0].model
 
 
-def check_output(output: Path) -> None:
-    """Raise an InputError if a list cannot be written, or people have decided about the one there.
+def check_output(output: Path, corpus: Path) -> None:
+    """Raise an InputError if a list cannot be written, or would replace what is needed.
 
-    Decisions are about rows by their numbers. In a new list, other rows have these numbers.
+    That is the corpus, or a list that people have decided about: decisions are about rows by their
+    numbers, and in a new list, other rows have these numbers.
     """
     if output.is_dir():
         raise InputError(f"{output}: is a folder; choose the name of a file")
+    if output.resolve() == corpus.resolve():
+        raise InputError(f"{output}: is the corpus; choose another --output")
     log = decisions_path(output)
     if log.exists():
         raise InputError(

@@ -143,6 +143,7 @@ def test_a_list_with_decisions_is_not_replaced(model, corpus):
     assert_one_error(ask(corpus / "e.jsonl"), "e.decisions.jsonl: has decisions about an earlier")
     assert (corpus / "e.jsonl").read_bytes() == before
     assert_one_error(ask(corpus), "is a folder")
+    assert_one_error(ask(corpus / "train.spacy"), "is the corpus")
 
 
 def test_bad_arguments_cause_one_line_and_code_2(model, config, corpus):
