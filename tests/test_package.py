@@ -169,18 +169,16 @@ def test_actions_are_pinned_by_commit():
     assert [each for each in used if not re.search(r"@[0-9a-f]{40}$", each)] == []
 
 
-def requirements_of_tests() -> set[str]:
-    """The names of all that `pip install spacy-psa[test]` asks for, with its extras."""
-    extras, wanted, names = PROJECT["optional-dependencies"], [*PROJECT["dependencies"]], set()
+def requirements_of_tests() -> list[Requirement]:
+    """All that `pip install spacy-psa[test]` asks for, with its extras."""
+    extras, wanted = PROJECT["optional-dependencies"], [*PROJECT["dependencies"]]
     waiting = ["test"]
     for extra in waiting:  # which grows
         wanted += extras[extra]
         waiting += [more for each in extras[extra] for more in own_extras(each)]
-    for line in filter(lambda line: not own_extras(line), wanted):
-        requirement = Requirement(line)
-        if not requirement.marker or requirement.marker.evaluate({"python_version": "3.11"}):
-            names.add(canonicalize_name(requirement.name))
-    return names
+    requirements = [Requirement(line) for line in wanted if not own_extras(line)]
+    here = {"python_version": "3.11"}
+    return [each for each in requirements if not each.marker or each.marker.evaluate(here)]
 
 
 def own_extras(line: str) -> set[str]:
@@ -189,7 +187,13 @@ def own_extras(line: str) -> set[str]:
 
 
 @pytest.mark.parametrize("file", ["requirements.lock", "constraints-lowest.txt"])
-def test_all_that_the_tests_need_is_locked(file):
-    lines = (ROOT / file).read_text(encoding="utf8").splitlines()
-    locked = {canonicalize_name(line.split("==")[0]) for line in lines if re.match(r"\w.*==", line)}
-    assert requirements_of_tests() - locked == set(), "run `nox -s lock`"
+def test_all_that_the_tests_need_is_locked_in_a_version_that_they_allow(file):
+    text = (ROOT / file).read_text(encoding="utf8")
+    locked = dict(re.findall(r"^([\w.-]+)(?:\[.*\])?==([\w.+!]+)", text, re.MULTILINE))
+    locked = {canonicalize_name(name): version for name, version in locked.items()}
+    wrong = {}
+    for each in requirements_of_tests():
+        version = locked.get(canonicalize_name(each.name))
+        if version is None or version not in each.specifier:
+            wrong[str(each)] = version
+    assert wrong == {}, "run `nox -s lock`"
