@@ -37,27 +37,40 @@ def read_pretrained(name: str) -> PretrainedFiles:
         InputError: if there is no such encoder, or a part of it is missing or not usable.
     """
     transformers = library("transformers", "pretrained")
-    with _quiet(transformers.utils.logging):
-        local = Path(name).is_dir()
-        advice = (
-            "use a folder with config.json, model.safetensors and tokenizer.json"
-            if local
-            else "check the name and the network, or use the folder of an encoder"
-        )
+    local = Path(name).is_dir()
+    advice = (
+        "use a folder with config.json, model.safetensors and tokenizer.json"
+        if local
+        else "there is no such folder, so check the name and the network, or name another folder"
+    )
 
-        def fail(what: str, error: Exception | None = None) -> InputError:
-            lines = str(error or "").strip().splitlines()
-            reason = f" ({lines[0][:200]})" if lines else ""
-            return InputError(f"encoder {name!r}: {what}{reason}; {advice}")
+    def fail(what: str, error: Exception | None = None) -> InputError:
+        told = "" if isinstance(error, TypeError) else str(error or "")  # else of an argument
+        lines = told.strip().splitlines()
+        reason = f" ({lines[0][:200]})" if lines else ""
+        return InputError(f"encoder {name!r}: {what}{reason}; {advice}")
 
+    with _quiet():
         try:
             raw, _ = transformers.PretrainedConfig.get_config_dict(name)
-            kept = {key: value for key, value in raw.items() if key not in NOT_READ}
+        except Exception as error:
+            raise fail("its config cannot be read", error) from error
+        kept = {key: value for key, value in raw.items() if key not in NOT_READ}
+        kind = kept.get("model_type")
+        if kind is None:
+            raise fail("it has no config.json with a model_type")
+        if kind not in transformers.CONFIG_MAPPING:
+            raise InputError(
+                f"encoder {name!r}: transformers {transformers.__version__} has no code for its "
+                f"model_type, {kind!r}, and code that comes with an encoder is never run: install "
+                "a newer version, or use another encoder"
+            )
+        try:
             config = transformers.AutoConfig.for_model(**kept)
         except Exception as error:
             raise fail("its config cannot be read", error) from error
         if config.is_encoder_decoder or not hasattr(config, "num_hidden_layers"):
-            raise fail(f"{config.model_type} is not an encoder of text")
+            raise fail(f"{kind} is not an encoder of text")
         try:
             tokenizer = transformers.AutoTokenizer.from_pretrained(
                 name, use_fast=True, trust_remote_code=False
@@ -66,6 +79,9 @@ def read_pretrained(name: str) -> PretrainedFiles:
             raise fail("its tokenizer cannot be read", error) from error
         if not tokenizer.is_fast:
             raise fail("it only has a slow tokenizer, without tokenizer.json")
+        if len(tokenizer) <= len(tokenizer.all_special_ids):
+            # Without its files, transformers 5 makes one that knows no words.
+            raise fail("its tokenizer cannot be read")
         try:
             net, loaded = transformers.AutoModel.from_pretrained(
                 name,
@@ -74,8 +90,10 @@ def read_pretrained(name: str) -> PretrainedFiles:
                 trust_remote_code=False,
                 output_loading_info=True,
             )
-        except Exception as error:
+        except OSError as error:
             raise fail("it has no weights in model.safetensors", error) from error
+        except Exception as error:
+            raise fail("its weights are damaged, or do not fit its config") from error
     missing = sorted(key for key in loaded["missing_keys"] if not key.startswith("pooler."))
     if missing:
         raise fail(f"its weights lack {len(missing)} parts, such as {missing[0]}")
@@ -95,14 +113,20 @@ def library(name: str, extra: str) -> Any:
 
 
 @contextmanager
-def _quiet(logging: Any) -> Iterator[None]:
-    """Keep transformers from reporting its progress and weights that are not used."""
-    before, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
+def _quiet() -> Iterator[None]:
+    """Keep transformers from reporting its progress, retries and weights that are not used."""
+    logging, hub = (
+        import_module(f"{name}.utils.logging") for name in ("transformers", "huggingface_hub")
+    )
+    before = [(each, each.get_verbosity()) for each in (logging, hub)]
+    bars = logging.is_progress_bar_enabled()
+    for each, _ in before:
+        each.set_verbosity_error()
     logging.disable_progress_bar()
     try:
         yield
     finally:
-        logging.set_verbosity(before)
+        for each, verbosity in before:
+            each.set_verbosity(verbosity)
         if bars:
             logging.enable_progress_bar()

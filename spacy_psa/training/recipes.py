@@ -256,15 +256,13 @@ def _set_width(section: dict[str, Any], width: int) -> int:
 
 def _use_encoder(config: dict[str, Any], name: str) -> None:
     """Adapt the embedders of a config to an encoder: its layers, and what its tokenizer reads."""
-    from tokenizers import Tokenizer
-    from transformers import AutoConfig
-
-    from spacy_psa.modules.pretrained_files import read_pretrained
+    from spacy_psa.modules.pretrained_files import library, read_pretrained
 
     files = read_pretrained(name)
-    tokenizer = Tokenizer.from_str(files.tokenizer)
+    tokenizer = library("tokenizers", "pretrained").Tokenizer.from_str(files.tokenizer)
     reads_capitals = tokenizer.encode("Ada").ids != tokenizer.encode("ada").ids
-    depth = AutoConfig.for_model(**files.config).num_hidden_layers
+    settings = library("transformers", "pretrained").AutoConfig.for_model(**files.config)
+    depth = settings.num_hidden_layers
     for embed in _concatenated(config["components"]):
         encoder = embed["encoder"]
         if encoder["frozen"]:  # the upper layers, and those below them

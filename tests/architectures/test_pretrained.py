@@ -2,6 +2,7 @@
 
 import copy
 import json
+import logging
 import shutil
 import sys
 
@@ -237,7 +238,7 @@ class TestFolders:
     @pytest.mark.parametrize(
         "removed, message",
         [
-            ("config.json", "its config cannot be read"),
+            ("config.json", "it has no config.json"),
             ("tokenizer*", "its tokenizer cannot be read"),
             ("model.safetensors", "it has no weights in model.safetensors"),
         ],
@@ -267,7 +268,7 @@ class TestFolders:
         }
         (folder / "config.json").write_text(json.dumps(config))
         (folder / "code.py").write_text("raise SystemExit('the code is run')")
-        with pytest.raises(InputError, match="its config cannot be read"):
+        with pytest.raises(InputError, match="no code for its model_type, 'new', and .* never run"):
             make(str(folder), [doc])
 
     def test_weights_of_another_encoder(self, bert, doc, tmp_path):
@@ -275,11 +276,11 @@ class TestFolders:
         shutil.copytree(bert, folder)
         config = json.loads((folder / "config.json").read_text())
         for change, message in (
-            ({"hidden_size": 24}, "weights"),
-            ({"num_hidden_layers": 3}, "lack"),
+            ({"hidden_size": 24}, "its weights are damaged, or do not fit its config"),
+            ({"num_hidden_layers": 3}, "its weights lack"),
         ):
             (folder / "config.json").write_text(json.dumps(config | change))
-            with pytest.raises(InputError, match=f"encoder .*{message}"):
+            with pytest.raises(InputError, match=f"encoder .*: {message}"):
                 make(str(folder), [doc])
 
     def test_a_slow_tokenizer(self, bert, doc, monkeypatch):
@@ -294,6 +295,21 @@ class TestFolders:
         monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
         with pytest.raises(InputError, match=r"encoder 'nobody/nothing': .*name and the network"):
             make("nobody/nothing", [doc])
+
+    def test_retries_of_the_hub_are_not_reported(self, doc, monkeypatch, caplog):
+        hub = logging.getLogger("huggingface_hub.utils._http")
+        monkeypatch.setattr(logging.getLogger("huggingface_hub"), "propagate", True)
+
+        def fail(name):
+            hub.warning("Retrying in 1s [Retry 1/5].")
+            raise OSError("no connection")
+
+        monkeypatch.setattr(transformers.PretrainedConfig, "get_config_dict", fail)
+        with pytest.raises(InputError, match="its config cannot be read .no connection."):
+            make("nobody/nothing", [doc])
+        assert caplog.messages == []
+        hub.warning("after it")
+        assert caplog.messages == ["after it"]
 
     def test_an_encoder_with_a_decoder(self, doc, tmp_path):
         transformers.T5Config(d_model=8, num_layers=1).save_pretrained(tmp_path)

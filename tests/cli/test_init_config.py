@@ -1,4 +1,5 @@
 import math
+import sys
 
 import numpy
 import pytest
@@ -206,6 +207,15 @@ def test_what_does_not_fit_is_one_error(files, tmp_path, encoder, options, reaso
     given = [paths.get(option, option) for option in options]
     assert_one_error(run(tmp_path / "config.cfg", *files, *given), reason)
     assert not (tmp_path / "config.cfg").exists()
+
+
+@pytest.mark.parametrize("library", ["transformers", "tokenizers"])
+def test_a_library_of_encoders_that_is_not_installed_is_one_error(
+    files, tmp_path, encoder, monkeypatch, library
+):
+    monkeypatch.setitem(sys.modules, library, None)
+    result = run(tmp_path / "config.cfg", *files, "--base", encoder)
+    assert_one_error(result, f"needs {library}: pip install 'spacy-psa[pretrained]'")
 
 
 def test_data_without_annotation_for_the_task_is_an_error(files, tmp_path):
