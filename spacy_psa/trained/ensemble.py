@@ -8,6 +8,8 @@ from typing import Any
 import numpy
 from spacy.language import Language
 from spacy.util import load_model_from_config
+from spacy.vectors import Vectors
+from thinc.api import Model
 
 from spacy_psa.architectures.crf import apart
 from spacy_psa.architectures.sentencewise import listeners
@@ -22,6 +24,9 @@ OF_MODEL = ("components", "disabled", "labels", "performance", "pipeline", "vect
 """The meta data that only describe one model."""
 MEANING = ("labels", "tags", "layers")
 """The attributes of a component that tell what its scores are for."""
+
+EMBEDDERS = ("word_embed", "bigram_embed")
+"""The layers that read word vectors, and do without if there are none."""
 
 
 def ensemble(models: Sequence[str], output: Path, pipe: str | None = None) -> None:
@@ -45,6 +50,7 @@ def _join(pipelines: dict[str, Language], name: str) -> Language:
     first = next(iter(pipelines.values()))
     for model, nlp in pipelines.items():
         _check_same(model, nlp, first, name)
+    vectors = _vectors(pipelines)
     config = first.config.copy()
     members = {
         f"m{i}": nlp.config["components"][name]["model"]
@@ -70,6 +76,8 @@ def _join(pipelines: dict[str, Language], name: str) -> Language:
             member: Any = nlp.get_pipe(name)
             part.from_bytes(member.model.to_bytes())
         target.model.set_dim("nO", target.model.layers[0].get_dim("nO"))
+    if vectors is not None:  # and not before, since the bytes of components have a vocab
+        joined.vocab.vectors = vectors
     return joined
 
 
@@ -105,8 +113,6 @@ def _check_same(model: str, nlp: Language, first: Language, name: str) -> None:
             f"{model}: {name} reads {', '.join(read)}, which other components predict than in the "
             "first model: join models whose components before it are the same, or train it without"
         )
-    if not _same_vectors(nlp, first):
-        raise InputError(f"{model}: has other word vectors than the first model")
     models = pipe.model, other.model
     text = nlp.make_doc("text")
     shapes = [[array.shape for array in each.predict([text])] for each in models]
@@ -128,7 +134,28 @@ def _before(nlp: Language, name: str) -> list[tuple[Any, bytes]]:
     ]
 
 
-def _same_vectors(nlp: Language, first: Language) -> bool:
-    ours, theirs = nlp.vocab.vectors, first.vocab.vectors
+def _vectors(pipelines: dict[str, Language]) -> Vectors | None:
+    """Return the word vectors of all pipelines that read some; None if there is none."""
+    found: Vectors | None = None
+    for model, nlp in pipelines.items():
+        own = nlp.vocab.vectors
+        if own.size or any(map(_looks_for_vectors, nlp.components)):
+            found = own if found is None else found
+            if own is not found and not _equal(own, found):
+                raise InputError(
+                    f"{model}: has other word vectors than a model before it: join models that "
+                    "were trained with the same"
+                )
+    return found
+
+
+def _looks_for_vectors(component: tuple[str, Any]) -> bool:
+    """Whether a component has an embedder that would read word vectors if there were some."""
+    model = getattr(component[1], "model", None)
+    nodes = model.walk() if isinstance(model, Model) else ()
+    return any(node.name in EMBEDDERS and node.attrs.get("pretrained", True) for node in nodes)
+
+
+def _equal(ours: Vectors, theirs: Vectors) -> bool:
     keys = [sorted(vectors.key2row.items()) for vectors in (ours, theirs)]
     return keys[0] == keys[1] and numpy.array_equal(ours.data, theirs.data)

@@ -3,6 +3,7 @@
 import numpy
 import pytest
 import spacy
+from spacy.vectors import Vectors
 
 from spacy_psa.architectures import crf
 from spacy_psa.pipeline.coverage import CountCorrection, Coverage, Promise
@@ -10,7 +11,7 @@ from tests.helpers.commands import assert_one_error, command, succeed
 from tests.helpers.nested_pipelines import example, make
 from tests.helpers.nested_pipelines import train as train_nested
 from tests.helpers.parsers import chart_model, make_parser, train_parser
-from tests.helpers.pipelines import make_nlp, randomize, small_model, train
+from tests.helpers.pipelines import hash_embed, make_nlp, randomize, small_model, train
 from tests.helpers.tasks import task_model
 from tests.helpers.trees import constituents
 
@@ -182,6 +183,36 @@ def test_models_that_read_the_tags_of_other_taggers_are_one_error(tmp_path):
     plain = saved(tmp_path / "plain", model=small_model())
     assert_one_error(run(plain, one, "--output", out), f"one: {reason}")
     assert run(one, plain, "--output", out).exit_code == 0  # it has the tags that it reads
+
+
+def reading_vectors(path, factor):
+    """A pipeline that reads word vectors, and has them unless `factor` is 0."""
+    nlp = make_nlp(small_model(embed={"@architectures": "spacy-psa.WordEmbed.v1", "width": 4}))
+    if factor:
+        data = numpy.full((2, 4), factor, dtype="float32")
+        nlp.vocab.vectors = Vectors(data=data, keys=["Ada", "London"])
+    train(nlp, steps=0)
+    randomize(nlp.get_pipe("ner"), 1)
+    nlp.to_disk(path)
+    return path
+
+
+def test_models_that_read_word_vectors_must_have_the_same(tmp_path):
+    """A model that reads none can be joined with any."""
+    one, same, other, none = (
+        reading_vectors(tmp_path / name, factor)
+        for name, factor in (("one", 1), ("same", 1), ("other", 2), ("none", 0))
+    )
+    plain = saved(tmp_path / "plain", model=small_model(embed=hash_embed()))
+    for wrong in (other, none):
+        for models in ((one, wrong), (one, plain, wrong), (plain, one, wrong)):
+            result = run(*models, "--output", tmp_path / "joined")
+            assert_one_error(result, f"{wrong.name}: has other word vectors than a model before")
+    for number, models in enumerate([(one, same), (one, plain), (plain, one), (plain, none)]):
+        succeed(run(*models, "--output", tmp_path / str(number)))
+        pipelines = map(spacy.load, (tmp_path / str(number), *models))
+        scores = [nlp.get_pipe("ner").model.predict([nlp(TEXT)])[0] for nlp in pipelines]
+        numpy.testing.assert_allclose(scores[0], (scores[1] + scores[2]) / 2, atol=1e-5)
 
 
 def test_what_cannot_be_joined_is_one_error(tmp_path):
