@@ -39,7 +39,10 @@ class _Folder:
             name = FILE.format(f"-{len(self.written) + 1}" if self.written else "")
             temporary = self.path / f".{uuid4().hex}"
             try:
+                temporary.touch()
+                mode = temporary.stat().st_mode
                 save_file(state, temporary, metadata={"format": "pt"})
+                temporary.chmod(mode)  # safetensors lets only the owner read its files
                 os.replace(temporary, self.path / name)
             finally:
                 temporary.unlink(missing_ok=True)

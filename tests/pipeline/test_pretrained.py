@@ -65,6 +65,8 @@ def test_a_saved_pipeline_has_its_encoder_once_and_needs_no_other_folder(tmp_pat
     size = (tmp_path / "model" / "ner" / WEIGHTS).stat().st_size
     assert len(list(tmp_path.rglob("*.safetensors"))) == 1
     assert (tmp_path / "model" / "ner" / "model").stat().st_size < len(nlp.to_bytes()) - size
+    modes = {path.stat().st_mode for path in (tmp_path / "model" / "ner").iterdir()}
+    assert len(modes) == 1  # all can be read by the same users
     expected = marginals(nlp)
     assert numpy.array_equal(marginals(spacy.load(tmp_path / "model")), expected)
     again = spacy.blank("en", config=nlp.config).from_bytes(nlp.to_bytes())
