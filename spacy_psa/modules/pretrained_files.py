@@ -45,8 +45,8 @@ def read_pretrained(name: str) -> PretrainedFiles:
     )
 
     def fail(what: str, error: Exception | None = None) -> InputError:
-        told = "" if isinstance(error, TypeError) else str(error or "")  # else of an argument
-        lines = told.strip().splitlines()
+        text = "" if isinstance(error, TypeError) else str(error or "")  # else of an argument
+        lines = text.strip().splitlines()
         reason = f" ({lines[0][:200]})" if lines else ""
         return InputError(f"encoder {name!r}: {what}{reason}; {advice}")
 

@@ -136,17 +136,17 @@ def _before(nlp: Language, name: str) -> list[tuple[Any, bytes]]:
 
 def _vectors(pipelines: dict[str, Language]) -> Vectors | None:
     """Return the word vectors of all pipelines that read some; None if there is none."""
-    found: Vectors | None = None
+    common: Vectors | None = None
     for model, nlp in pipelines.items():
         own = nlp.vocab.vectors
         if own.size or any(map(_looks_for_vectors, nlp.components)):
-            found = own if found is None else found
-            if own is not found and not _equal(own, found):
+            common = own if common is None else common
+            if own is not common and not _equal(own, common):
                 raise InputError(
                     f"{model}: has other word vectors than a model before it: join models that "
                     "were trained with the same"
                 )
-    return found
+    return common
 
 
 def _looks_for_vectors(component: tuple[str, Any]) -> bool:
