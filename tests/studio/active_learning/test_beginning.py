@@ -70,7 +70,7 @@ def test_texts_without_spans_make_no_model():
     [
         ({"vectors": "none"}, "none"),
         ({"vectors": "empty"}, "has no word vectors; use a pipeline of"),
-        ({"base": "empty"}, "its config cannot be read"),
+        ({"base": "empty"}, "has no config.json with a model_type"),
     ],
 )
 def test_what_the_first_training_would_not_find_is_refused_at_once(
