@@ -46,7 +46,8 @@ def work(opened):
 
 
 def shown(page):
-    return "".join(page.locator("#result .word").all_inner_texts())
+    # Not the inner text, which is empty until the browser has rendered the sentence.
+    return "".join(page.locator("#result .word").all_text_contents())
 
 
 def number(work, page):
@@ -65,19 +66,19 @@ def saved(page):
 
 
 def test_suggestions_below_a_threshold_that_can_be_moved_are_hidden(page, work):
-    probabilities = page.locator("#result .span .name").all_inner_texts()
+    probabilities = page.locator("#result .span .name").all_text_contents()
     sure = [name for name in probabilities if "100%" in name or ">99" in name]
     page.locator("#least").fill("95")
     expect(page.locator("#share")).to_have_text("95%")
-    shown = page.locator("#result .span .name").all_inner_texts()
+    shown = page.locator("#result .span .name").all_text_contents()
     assert set(sure) <= set(shown) < set(probabilities) or len(sure) == len(probabilities)
     page.locator("#least").fill("0")
-    assert page.locator("#result .span .name").all_inner_texts() == probabilities
+    assert page.locator("#result .span .name").all_text_contents() == probabilities
 
 
 def test_a_suggestion_is_accepted_and_rejected_by_mouse(page, work, shoot):
     shoot(page, "annotate-wide")
-    assert "%" in page.locator(".span .name").first.inner_text()
+    assert "%" in page.locator(".span .name").first.text_content()
     assert page.locator(".span.required").count() == 0
     page.locator(".span").first.click(position={"x": 5, "y": 8})
     shoot(page, "annotate-menu")

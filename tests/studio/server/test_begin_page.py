@@ -47,7 +47,7 @@ def test_from_labels_to_suggestions(opened, open_page, shoot):
     assert page.locator("#names li").all_inner_texts() == ["PER1", "ORG2"]
     expect(page.locator("#begin")).to_be_visible()
     assert page.locator(".span").count() == 0
-    first = page.locator("#result .word").first.inner_text()
+    first = page.locator("#result .word").first.text_content()
     mark(page, first, "PER")
     expect(page.locator(".span.required")).to_have_count(1)
     shoot(page, "begin-without-model")

@@ -25,7 +25,7 @@ def analyse(page, text=TEXT):
 
 def spans(page, component=0):
     names = page.locator(".component").nth(component).locator(".span .name")
-    return names.all_inner_texts()
+    return names.all_text_contents()
 
 
 def test_a_text_shows_entities_with_probabilities_and_other_analyses(page, shoot):
@@ -57,7 +57,7 @@ def test_the_spans_that_hold_the_true_ones_are_below_a_sentence(page, served, sh
         expect(sets).to_contain_text("98% of true spans are among these")
         (wanted, *_) = ner.prediction_sets([served.nlp.make_doc(TEXT)])
         expect(sets.locator("tr").first).to_contain_text(wanted[0][0].text)
-        assert "PER" in sets.inner_text() and "%" in sets.inner_text()
+        assert "PER" in sets.text_content() and "%" in sets.text_content()
         shoot(page, "sets")
     finally:
         ner.calibrated.coverage = None
@@ -66,18 +66,18 @@ def test_the_spans_that_hold_the_true_ones_are_below_a_sentence(page, served, sh
 def test_a_span_that_is_forbidden_goes_and_the_rest_follows(page, shoot):
     analyse(page)
     first = page.locator(".component").first.locator(".span").first
-    before = first.inner_text()
+    before = first.text_content()
     first.click(position={"x": 5, "y": 8})
     page.get_by_role("button", name="Wrong: not PER").click()
     page.wait_for_selector(".chips button")
     after = page.locator(".component").first.locator(".span")
-    assert before not in [after.nth(i).inner_text() for i in range(after.count())]
+    assert before not in [after.nth(i).text_content() for i in range(after.count())]
     assert "is not PER" in page.inner_text(".chips")
-    assert "probability of the evidence before" in page.inner_text(".sentence summary >> nth=0")
+    assert "probability of the evidence before" in page.text_content(".sentence summary >> nth=0")
     shoot(page, "forbidden")
     page.click(".chips button")
     page.wait_for_selector(".chips button", state="detached")
-    assert page.locator(".component").first.locator(".span").first.inner_text().startswith("Ada")
+    assert page.locator(".component").first.locator(".span").first.text_content().startswith("Ada")
 
 
 def test_words_that_are_dragged_over_become_a_span(page, drag, shoot):
@@ -88,7 +88,7 @@ def test_words_that_are_dragged_over_become_a_span(page, drag, shoot):
     page.locator("#menu").get_by_role("button", name="ORG", exact=True).click()
     page.wait_for_selector(".chips button")
     assert "met Charles Babbage in is ORG" in page.inner_text(".chips")
-    required = page.locator(".span.required").first.inner_text()
+    required = page.locator(".span.required").first.text_content()
     assert "ORG 100%" in required.replace("\n", " ")
     assert "new" in required
 
@@ -122,7 +122,7 @@ def test_html_in_a_text_stays_text(page):
     analyse(page, HTML)
     assert page.locator("#result img, #result b, #result script").count() == 0
     shown = page.locator(".component").first.locator(".words")
-    assert "<img" in "".join(shown.all_inner_texts())
+    assert "<img" in "".join(shown.all_text_contents())
     assert page.title() == "spacy-psa"
 
 
@@ -143,7 +143,7 @@ def test_attention_of_a_word_is_a_heat_map(page, shoot):
     page.get_by_role("button", name="Attention of “met”").click()
     page.wait_for_selector(".heat td")
     assert page.locator(".heat tr").first.locator("td").count() == 5
-    assert "own features" in page.inner_text(".heat th >> nth=0")
+    assert "own features" in page.text_content(".heat th >> nth=0")
     shoot(page, "attention")
 
 

@@ -102,4 +102,4 @@ def test_agreement_leads_to_the_texts_where_annotators_differ(opened, open_page,
     shoot(page, "project-agreement")
     agreement.get_by_role("link", name="3").click()
     page.wait_for_selector("#result .word")
-    assert page.locator("#result .word").first.inner_text() == "Babbage"
+    assert page.locator("#result .word").first.text_content() == "Babbage"
