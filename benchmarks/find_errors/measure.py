@@ -21,10 +21,10 @@ training/find_errors/NAME. The ways:
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 import srsly
@@ -192,39 +192,61 @@ def rankings(nlp: Language, docs: Sequence[Doc]) -> tuple[dict[str, Scores], dic
     return ways, {"found": len(suspects), "seconds": seconds}
 
 
+class Units(NamedTuple):
+    """Tokens, sentences or nodes that are ranked."""
+
+    wrong: NDArray[numpy.bool_]
+    """Whether each has an error."""
+    scores: dict[str, NDArray[numpy.float64]]
+    """The scores of each way to rank."""
+    documents: NDArray[numpy.int64]
+    """The document of each."""
+
+
+def ranking_figures(units: dict[str, Units], peer: str) -> dict[str, Any]:
+    """The figures of ways to rank units, among them "sentences"; `peer` is one of the ways."""
+    sentences = units["sentences"]
+    number = int(sentences.wrong.sum())
+    once = numpy.ones((1, sentences.documents.max() + 1), dtype=int)
+
+    def area(each: Units, way: str, drawn: NDArray[numpy.int64]) -> NDArray[numpy.float64]:
+        return areas(each.wrong, each.scores[way], each.documents, drawn)
+
+    figures: dict[str, Any] = {"wrong_sentences": number}
+    for way, scores in sentences.scores.items():
+        order = numpy.argsort(-scores, kind="stable")[:number]
+        figures[way] = {unit: float(area(each, way, once)[0]) for unit, each in units.items()}
+        figures[way]["first"] = float(sentences.wrong[order].mean())
+    figures["better"] = {
+        unit: share_above(*(
+            numpy.concatenate([area(each, way, drawn) for drawn in draws(once.shape[1])])
+            for way in ("suspects", peer)
+        ))
+        for unit, each in units.items()
+    }  # fmt: skip
+    return figures
+
+
 def compared(docs: Sequence[Doc], truth: Sequence[Doc], ways: dict[str, Scores]) -> dict[str, Any]:
     """The figures of rankings of the tokens of docs."""
     wrong, known = differences(docs, truth)
     of_docs = numpy.array(document_numbers(docs))
-    bad = numpy.array([bool((w & k).any()) for w, k in zip(wrong, known)])
-    tokens = [numpy.full(len(doc), number) for doc, number in zip(docs, of_docs)]
 
     def flat(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
         return numpy.concatenate([each[k] for each, k in zip(arrays, known)])
 
-    worst = {way: numpy.array([each.max() for each in scores]) for way, scores in ways.items()}
-    units: dict[str, Callable[[str], tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]] = {
-        "tokens": lambda way: (flat(wrong), flat(ways[way]), flat(tokens)),
-        "sentences": lambda way: (bad, worst[way], of_docs),
-    }
-    once = numpy.ones((1, of_docs.max() + 1), dtype=int)
-    figures: dict[str, Any] = {
-        "tokens": len(flat(wrong)),
-        "wrong": float(flat(wrong).mean()),
-        "wrong_sentences": int(bad.sum()),
-    }
-    for way in ways:
-        order = numpy.argsort(-worst[way], kind="stable")[: int(bad.sum())]
-        figures[way] = {unit: float(areas(*of(way), once)[0]) for unit, of in units.items()}
-        figures[way]["first"] = float(bad[order].mean())
-    figures["better"] = {
-        unit: share_above(*(
-            numpy.concatenate([areas(*of(way), each) for each in draws(once.shape[1])])
-            for way in ("suspects", "cleanlab")
-        ))
-        for unit, of in units.items()
-    }  # fmt: skip
-    return figures
+    tokens = Units(
+        flat(wrong),
+        {way: flat(scores) for way, scores in ways.items()},
+        flat([numpy.full(len(doc), number) for doc, number in zip(docs, of_docs)]),
+    )
+    sentences = Units(
+        numpy.array([bool((w & k).any()) for w, k in zip(wrong, known)]),
+        {way: numpy.array([each.max() for each in scores]) for way, scores in ways.items()},
+        of_docs,
+    )
+    figures = ranking_figures({"tokens": tokens, "sentences": sentences}, "cleanlab")
+    return {"tokens": len(tokens.wrong), "wrong": float(tokens.wrong.mean()), **figures}
 
 
 def main() -> None:

@@ -4,9 +4,14 @@ import numpy
 import pytest
 from sklearn.metrics import average_precision_score
 
+from benchmarks.find_errors import nodes
 from benchmarks.find_errors.measure import areas, damaged
 from benchmarks.find_errors.train import as_missing, sample, wrong_tokens
+from spacy_psa.analysis.label_errors import annotation
+from spacy_psa.pipeline.evidence import cross
+from tests.helpers.parsers import make_parser, train_parser, tree_examples
 from tests.helpers.pipelines import entities, make_examples, make_nlp
+from tests.helpers.tasks import make_task_nlp, train_tasks
 
 
 @pytest.mark.parametrize("levels", [5, 1000])
@@ -34,6 +39,52 @@ def test_damage_is_of_a_share_of_the_entities_and_a_seed_gives_the_same():
     assert [entities(doc) for doc in docs] == before
     assert after[0] == after[1] != after[2]
     assert wrong_tokens(damaged(docs, 0.5), docs) > wrong_tokens(damaged(docs, 0.0), docs) == 0
+
+
+def trained(name):
+    """A pipeline that has learned the examples, and their references."""
+    if name == "parser":
+        nlp = make_parser()
+        examples = tree_examples(nlp)
+        train_parser(nlp, 40, examples=examples)
+    else:
+        nlp = make_task_nlp(f"crf_{name}")
+        examples = train_tasks(nlp)
+    references = [example.reference for example in examples]
+    for i, doc in enumerate(references):
+        doc.user_data["document"] = i
+    return nlp, nlp.pipe_names[-1], references
+
+
+@pytest.mark.parametrize("name", ["tagger", "chunker", "parser"])
+def test_damaged_nodes_are_a_share_and_stay_well_formed(name):
+    nlp, pipe_name, docs = trained(name)
+    pipe = nlp.get_pipe(pipe_name)
+    before = [annotation(pipe, doc) for doc in docs]
+    draws = [nodes.damaged(pipe, docs, 0.4, seed) for seed in (1, 1, 2)]
+    assert [annotation(pipe, doc) for doc in docs] == before
+    assert draws[0] == draws[1] != draws[2]
+    assert nodes.damaged(pipe, docs, 0.0) == before
+    for own in draws[0]:
+        pairs = [(a, b) for i, a in enumerate(own) for b in own[i + 1 :]]
+        assert not any(cross(*sorted(pair)) for pair in pairs)
+        assert name == "parser" or all(a[1] <= b[0] for a, b in pairs)
+    if name == "tagger":
+        changed = sum(a != b for own, old in zip(draws[0], before) for a, b in zip(own, old))
+        assert changed == round(0.4 * sum(map(len, before)))
+        assert [len(own) for own in draws[0]] == [len(own) for own in before]
+    after = nodes.annotated(pipe, docs, draws[0])
+    assert [annotation(pipe, doc) for doc in after] == draws[0]
+
+
+@pytest.mark.parametrize("name", ["tagger", "chunker", "parser"])
+def test_a_model_that_knows_the_truth_ranks_the_damage_first(name, monkeypatch):
+    monkeypatch.setattr(nodes, "DAMAGE", 0.3)
+    nlp, pipe_name, docs = trained(name)
+    found = nodes.figures(nlp, pipe_name, docs)
+    assert found["left_out"] == 0 < found["wrong"] < 0.4
+    assert found["suspects"]["nodes"] > found["wrong"]
+    assert found["suspects"]["sentences"] == found["suspects"]["first"] == 1.0
 
 
 def test_a_sample_has_whole_documents_in_their_order():
