@@ -43,7 +43,7 @@ from spacy_psa.sentences import document_batches, document_numbers, unannotated
 
 PARTS = ("dev", "test")
 UNFOUND = 1e3
-"""What nodes that no suspect is about are below all suspects."""
+"""By how much nodes that no suspect is about are below all suspects."""
 
 
 def annotated(pipe: Any, docs: Sequence[Doc], nodes: Sequence[Sequence[Node]]) -> list[Doc]:

@@ -9,11 +9,12 @@ from functools import cache
 from itertools import dropwhile
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import DEFAULT, patch
 
 import srsly
 import typer
 
+from spacy_psa.studio.server.serve import open_socket
 from tests.helpers.paths import ROOT
 
 if sys.version_info >= (3, 11):
@@ -73,7 +74,12 @@ def run(line: str, steps: str = ONE_STEP) -> None:
         BadCommand: if it fails.
     """
     check(line)
-    with patch("spacy_psa.studio.server.serve.run"):
+    free = patch.multiple(
+        "spacy_psa.studio.server.serve",
+        run=DEFAULT,
+        open_socket=lambda host, port: open_socket(host, 0),  # several processes run tests
+    )
+    with free:
         _run(line + steps if TRAINS.match(line) else line)
 
 
