@@ -4,17 +4,19 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import compress
 from operator import methodcaller
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy
 from numpy.typing import NDArray
 from spacy.attrs import ORTH, SPACY
 from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc, Span
+from spacy.training import Example
 from spacy.vocab import Vocab
 
 from spacy_psa.errors import InputError
 
+Docs = TypeVar("Docs", Doc, Example)
 Bounds = list[tuple[int, int]]
 """For each sentence, the index of its first token and the index after its last token."""
 
@@ -203,17 +205,21 @@ def document_numbers(docs: Iterable[Doc]) -> list[int]:
     return numbers
 
 
-def document_batches(docs: Iterable[Doc], size: int) -> Iterator[list[Doc]]:
+def document_batches(docs: Iterable[Docs], size: int) -> Iterator[list[Docs]]:
     """Cut a stream of docs into batches, between documents if possible; see `same_document`.
 
-    A batch has `size` docs, and up to ten times as many where they belong to one document.
+    A batch has `size` docs, and up to ten times as many where they belong to one document. The
+    items may also be examples, whose predicted docs count.
     """
-    batch: list[Doc] = []
-    for doc in docs:
-        full = len(batch) >= size
-        if full and (len(batch) >= 10 * size or not same_document(batch[-1], doc)):
+    batch: list[Docs] = []
+    before: Doc | None = None
+    for item in docs:
+        doc = item.predicted if isinstance(item, Example) else item
+        within = before is not None and same_document(before, doc)
+        if len(batch) >= size and (len(batch) >= 10 * size or not within):
             yield batch
             batch = []
-        batch.append(doc)
+        batch.append(item)
+        before = doc
     if batch:
         yield batch

@@ -88,8 +88,8 @@ def calibrate(
     if figure is not None:
         check_matplotlib()
     kinds = get_args(SpanKind)
-    opened = calibrating(model, pipe, kinds, SPAN_KINDS, paths, output, json_path, gpu_id)
-    with opened as (nlp, component, record):
+    files = (output, json_path, gpu_id, figure)
+    with calibrating(model, pipe, kinds, SPAN_KINDS, paths, *files) as (nlp, component, record):
         writes, component.confidence = component.confidence, True
         register()
         data = {name: _read(nlp, component, path) for name, path in paths.items()}
@@ -150,6 +150,7 @@ def calibrating(
     output: Path | None,
     json_path: Path | None,
     gpu_id: int,
+    figure: Path | None = None,
 ) -> Iterator[tuple[Language, Any, dict[str, Any]]]:
     """Open a pipeline for a block that calibrates one component, and store what it found.
 
@@ -159,6 +160,9 @@ def calibrating(
     """
     if output is not None:
         check_free(output)
+        for option, path in (("--json", json_path), ("--figure", figure)):
+            if path is not None and output.absolute() in path.absolute().parents:
+                raise InputError(f"{option} {path}: is in --output {output}; choose another path")
     elif not Path(model).is_dir():
         raise InputError(f"{model}: is not a folder that can be changed; add --output FOLDER")
     nlp = load_pipeline(model, gpu_id)

@@ -22,7 +22,6 @@ import numpy
 import srsly
 from spacy.language import Language
 from spacy.training import Example
-from spacy.util import minibatch
 
 from spacy_psa.analysis.temperature import Labeler
 from spacy_psa.errors import InputError
@@ -32,7 +31,7 @@ from spacy_psa.pipeline.coverage import Coverage
 from spacy_psa.pipeline.nested.spans import NestedSpanLabeler
 from spacy_psa.pipeline.upstream import with_upstream
 from spacy_psa.scoring.result import read_examples
-from spacy_psa.sentences import document_numbers
+from spacy_psa.sentences import document_batches, document_numbers
 
 BATCH = 64  # docs with probabilities in memory at a time
 
@@ -108,7 +107,7 @@ def _of_spans(pipe: SpanLabeler | NestedSpanLabeler, examples: Sequence[Example]
         gold = pipe.store.gold(pipe.name, example)[0]
         known = [span for span in gold if span[2] in pipe._span_labels]
         every = pipe.store.reference(pipe.name, example.reference) or []
-        lost = Counter(span.label_ for span in every)
+        lost = Counter(label for _, _, label in {(s.start, s.end, s.label_) for s in every})
         lost.subtract(label for _, _, label in known)
         yield [
             *((label, p) for (_, _, label), p in zip(known, analyses.posterior(known))),
@@ -128,7 +127,7 @@ def _of_tags(pipe: Labeler, examples: Sequence[Example]) -> Labelled:
 
 
 def _analysed(pipe: Labeler, examples: Sequence[Example]) -> Iterator[tuple[Example, DocAnalyses]]:
-    for batch in minibatch(examples, size=BATCH):
+    for batch in document_batches(examples, BATCH):
         analyses = pipe.analyses(example.predicted for example in batch)
         yield from zip(batch, analyses, strict=True)
 

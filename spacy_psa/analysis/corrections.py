@@ -16,16 +16,20 @@ from spacy_psa.sentences import name_of_document
 
 CONTEXT = 25
 """Tokens before and after a place that a row shows."""
+GROUP = "spans:"
 KEYS = ("number", "doc", "layer", "kind", "chance", "annotated", "proposed", "first", "words")
 Row = dict[str, Any]
 
 
 def layer_of(pipe: Any) -> str:
-    """Return "ents", "tags", or the span group that a component writes."""
+    """Return "ents", "tags", or the span group that a component writes.
+
+    A group that is called "ents" or "tags" has `GROUP` before its name.
+    """
     if isinstance(pipe, CRFTagger):
         return "tags"
     key = pipe.store.spans_key if isinstance(pipe, SpanLabeler) else pipe.spans_key
-    return key or "ents"
+    return GROUP + key if key in ("ents", "tags") else key or "ents"
 
 
 def make_rows(suspects: Iterable[Suspect], layer: str, docs: Sequence[Doc]) -> list[Row]:
@@ -68,10 +72,12 @@ def read_rows(path: Path, keys: Iterable[str] = KEYS) -> list[Row]:
     """Read the rows that `write_rows` wrote, or other JSON lines whose objects have some keys."""
     rows = []
     try:
-        lines = path.read_text(encoding="utf8").splitlines()
+        lines = path.read_text(encoding="utf8").split("\n")  # other line ends may be in a text
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read ({error}); check the path") from error
     for number, line in enumerate(lines, 1):
+        if not line.strip() and number == len(lines):
+            continue
         try:
             row = json.loads(line)
         except ValueError:
@@ -114,7 +120,8 @@ def correct(docs: Sequence[Doc], rows: Iterable[Row]) -> None:
             there = {(s, e, doc[s].tag_) for s, e, _ in gone if e <= len(doc)}
             kept: list[Span] = []
         else:
-            spans = list(doc.ents if layer == "ents" else doc.spans.get(layer) or ())
+            key = layer.removeprefix(GROUP)
+            spans = list(doc.ents if layer == "ents" else doc.spans.get(key) or ())
             there = {(span.start, span.end, span.label_) for span in spans}
             kept = [span for span in spans if (span.start, span.end, span.label_) not in gone]
         if not there.issuperset(gone) or any(end > len(doc) for _, end, _ in new):
@@ -133,4 +140,4 @@ def correct(docs: Sequence[Doc], rows: Iterable[Row]) -> None:
             missing = [doc[t.i : t.i + 1] for t in doc if not t.ent_iob and t.i not in taken]
             doc.set_ents(kept, missing=missing)
         else:
-            doc.spans[layer] = SpanGroup(doc, name=layer, spans=kept)
+            doc.spans[key] = SpanGroup(doc, name=key, spans=kept)

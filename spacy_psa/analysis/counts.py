@@ -21,7 +21,6 @@ from typing import Any, NamedTuple, get_args
 import numpy
 from numpy.typing import NDArray
 from spacy.language import Language
-from spacy.util import minibatch
 
 from spacy_psa.analysis.calibration import SPAN_KINDS, SpanKind, calibrating
 from spacy_psa.analysis.conformal import BATCH
@@ -30,7 +29,7 @@ from spacy_psa.pipeline.chain.mention_counts import Form, TextCounts, count_ment
 from spacy_psa.pipeline.coverage import Correction, CountCorrection
 from spacy_psa.pipeline.upstream import with_upstream
 from spacy_psa.scoring.result import read_examples
-from spacy_psa.sentences import document_numbers
+from spacy_psa.sentences import document_batches, document_numbers
 
 DRAWS = 200
 SIZE = 20
@@ -56,11 +55,13 @@ def counted(nlp: Language, pipe: SpanKind, path: Path) -> list[Counted]:
     numbers = document_numbers(example.reference for example in examples)
     documents = [Counted(TextCounts(), []) for _ in range(numbers[-1] + 1)]
     docs = (example.predicted for example in examples)
-    counts = (each for batch in minibatch(docs, BATCH) for each in count_mentions(pipe, batch))
+    counts = (
+        each for batch in document_batches(docs, BATCH) for each in count_mentions(pipe, batch)
+    )
     for number, example, own in zip(numbers, examples, counts, strict=True):
         documents[number].counts.add(own)
-        for span in pipe.store.reference(pipe.name, example.reference) or ():
-            place = span.start, span.end, span.label_
+        spans = pipe.store.reference(pipe.name, example.reference) or ()
+        for place in dict.fromkeys((span.start, span.end, span.label_) for span in spans):
             documents[number].gold.append(form_of(example.reference, place))
     if not any(document.gold for document in documents):
         raise InputError(

@@ -66,7 +66,7 @@ def save_figure(figure: Figure, path: Path) -> None:
     kind = check_picture(path)
     _turn_off_math(figure)
     # Without a date and with fixed names, the same figure makes the same file.
-    still = {"Date": None} if kind in ("svg", "pdf") else None
+    still = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
     settings = rc_context({"svg.hashsalt": "spacy-psa"})
     with atomic_path(path) as temporary, settings, fonts_of(figure):
         figure.savefig(temporary, dpi=120, format=kind, metadata=still)

@@ -44,6 +44,9 @@ SLOPE, BIAS = 0.2, -1.57
 """From a score to the log odds that the annotation is wrong, from CleanCoNLL's development set."""
 
 
+UNASKED = "annotated span(s) cross sentences or are too long for the model: not asked about"
+
+
 class Suspect(NamedTuple):
     """A place where the annotation is probably wrong, and its best correction."""
 
@@ -101,7 +104,7 @@ class Found(NamedTuple):
 
     suspects: list[Suspect]
     failed: list[tuple[int, str]]
-    """The number of a doc, and the reason."""
+    """The number of a doc, and the reason; some of its annotation may have been asked about."""
     bare: int
     """The number of docs without annotation."""
 
@@ -148,7 +151,11 @@ def find_suspects(
                     raise analyses
                 else:
                     _check_labels(pipe, [example.reference])
-                    suspects += of_kind(pipe, number, analyses, gold, example)
+                    asked = [node for node in gold if _can_be(pipe, analyses, node)]
+                    suspects += of_kind(pipe, number, analyses, asked, example)
+                    if len(asked) < len(gold):
+                        lost = len(gold) - len(asked)
+                        failed.append((number, f"{pipe.name}: {lost} {UNASKED}"))
             except InputError as error:
                 failed.append((number, str(error)))
     return Found(suspects, failed, bare)
@@ -279,6 +286,16 @@ def _without(
         changed = new.get(before.start, after)
         known.log_evidence += changed.log_partition - before.log_partition
     return known
+
+
+def _can_be(pipe: Any, analyses: DocAnalyses, node: Node) -> bool:
+    """Whether an analysis can have a node: entities, chunks and tags are checked elsewhere."""
+    if isinstance(pipe, ChainLabeler):
+        return True
+    start, end, _ = node
+    inside = [s for s in analyses.sentences if s.start <= start and end <= s.end]
+    short = not isinstance(pipe, NestedSpanLabeler) or end - start <= (pipe._longest or end)
+    return short and any(sentence.kbest(1) for sentence in inside)
 
 
 def _tags(

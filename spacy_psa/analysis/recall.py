@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
-from spacy.util import minibatch
 
 from spacy_psa.analysis.calibration import SPAN_KINDS, SpanKind, calibrating
 from spacy_psa.analysis.conformal import BATCH, as_saved, labelled_probabilities, observed_coverage
@@ -42,7 +41,7 @@ from spacy_psa.pipeline.nested.places import label_parts
 from spacy_psa.pipeline.nested.spans import NestedSpanLabeler
 from spacy_psa.pipeline.upstream import with_upstream
 from spacy_psa.scoring.result import read_examples
-from spacy_psa.sentences import document_numbers, name_of_document, unannotated
+from spacy_psa.sentences import document_batches, document_numbers, name_of_document, unannotated
 
 Floats = NDArray[numpy.float64]
 ROUNDING = 1 - 1e-4
@@ -157,7 +156,7 @@ def features(pipe: SpanKind, docs: Sequence[Doc]) -> Floats:
         spans_of = numpy.eye(len(pipe.tags))[:, [tag[0] in "BS" for tag in pipe.tags]]
     sums = numpy.zeros((max(numbers, default=-1) + 1, spans_of.shape[1] + 6))
     rows = iter(numbers)
-    for batch in minibatch(docs, BATCH):
+    for batch in document_batches(docs, BATCH):
         for doc, analyses in zip(batch, pipe.analyses(batch)):
             shapes = doc.to_array(SHAPES).sum(0)
             spans = analyses.marginals.sum(0) @ spans_of
@@ -238,7 +237,7 @@ def calibrate_recall(
         }
         truths = {part: labelled_probabilities(component, each) for part, each in data.items()}
         weights = _weights(nlp, component, data["dev"], target) if target else None
-        promises = dict(component.calibrated.recall or {})
+        promises = dict(component.calibrated.recall or {}) if labels else {}
         for label in asked:
             documents = _of_label(truths["dev"], label)
             try:
@@ -297,7 +296,7 @@ def _costs(
     labels = {label: [label] if label else pipe._span_labels for label in asked}
     every = [name for names in labels.values() for name in names]
     shown, unsure, gold = (Counter[str]() for _ in range(3))
-    for batch in minibatch(examples, BATCH):
+    for batch in document_batches(examples, BATCH):
         docs = [example.predicted for example in batch]
         sets = shown_spans(pipe, docs, every)
         for example, spans, analyses in zip(batch, sets, pipe.analyses(docs), strict=True):

@@ -25,9 +25,11 @@ from thinc.types import Floats2d
 from spacy_psa.pipeline.chain.labeler import ChainLabeler
 from spacy_psa.pipeline.nested.spans import NestedSpanLabeler
 from spacy_psa.ragged import batches_by_size
+from spacy_psa.sentences import document_batches
 
 LOWEST, HIGHEST = 0.05, 20.0
-TOKENS = 4000  # that are scored together
+TOKENS = 4000  # whose likelihood is computed together
+BATCH = 64  # docs that are scored together
 Labeler = ChainLabeler | NestedSpanLabeler
 PRECISION = 1e-4  # of T, relative to T
 
@@ -48,10 +50,16 @@ class Likelihood:
         filled = [example for example in examples if len(example.predicted)]
         sizes = [len(example.predicted) for example in filled]
         self.pipe = pipe
+        # Scored by document, since a model may read the docs of a document together.
+        scored = [
+            own
+            for batch in document_batches(filled, BATCH)
+            for own in pipe._potentials([eg.predicted for eg in batch])
+        ]
         self.batches: list[tuple[list[Example], list[Floats2d]]] = []
         for places in batches_by_size(sizes, getattr(pipe, "batch_tokens", TOKENS)):
-            batch = [filled[i] for i in places]
-            self.batches.append((batch, pipe.model.predict([eg.predicted for eg in batch])))
+            arrays = [array for i in places for array in scored[i]]
+            self.batches.append(([filled[i] for i in places], arrays))
         self.sentences = sum(len(array) > 0 for _, arrays in self.batches for array in arrays)
 
     def at(self, temperature: float) -> tuple[float, float]:

@@ -11,6 +11,7 @@ from spacy_psa.annotation.rows import ANNOTATION, json_line
 from spacy_psa.annotation.run import Watch
 from spacy_psa.annotation.writers import Encode
 from spacy_psa.corpora.atomic import write_json, write_text
+from spacy_psa.errors import InputError
 from spacy_psa.loading import find_pipe
 
 if TYPE_CHECKING:
@@ -111,6 +112,10 @@ class Redacting:
         pipe = find_labeler(nlp, name)
         thresholds(pipe, labels, recall or 0.0)
         self.ask: Ask = partial(_redact, pipe.name, tuple(labels))
+        if text_key == "redacted":
+            raise InputError(
+                "--text-key redacted: the redacted text has this key; rename it in the input"
+            )
         self.encode: Encode | None = partial(_redacted_line, text_key=text_key)
         self.path = path
         self.rows: list[dict[str, Any]] = []

@@ -50,6 +50,10 @@ def annotate_folder(
         raise InputError("--engine ray: needs a file or a folder, not -")
     if form not in SUFFIXES:
         raise InputError(f"--format {form}: --engine ray writes jsonl and parquet; choose one")
+    if form == "parquet" and reading.text_key == "meta":
+        raise InputError(
+            "--text-key meta: the table has the other keys in this column; rename it in the input"
+        )
     places = Place.of(source), Place.of(target)
     shards = find_shards(places[0], SUFFIXES[form], reading.format)
     check_apart(*places, shards)

@@ -1,7 +1,9 @@
 """The annotation of a document as plain data, which needs neither pipeline nor vocabulary."""
 
 import json
+import math
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -53,10 +55,25 @@ def json_row(doc: "Doc", tokens: bool, text_key: str) -> tuple[dict[str, Any], l
 
 
 def json_line(row: dict[str, Any], unknown: Callable[[Any], Any] | None = None) -> bytes:
-    """Write a row as a JSON line; `unknown` replaces a value that JSON does not know, as a date."""
-    line = json.dumps(row, ensure_ascii=False, default=unknown) + "\n"
+    """Write a row as a JSON line; `unknown` replaces a value that JSON does not know, as a date.
+
+    NaN and infinities, which JSON does not know either, become null.
+    """
+    dumps = partial(json.dumps, ensure_ascii=False, default=unknown, allow_nan=False)
+    try:
+        line = dumps(row)
+    except ValueError:
+        line = dumps(_finite(row))
     # Half of a surrogate pair is not valid UTF-8. JSON escapes it in the same form as Python.
-    return line.encode("utf8", "backslashreplace")
+    return f"{line}\n".encode("utf8", "backslashreplace")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def docbin_bytes(doc: "Doc") -> bytes:
@@ -75,9 +92,11 @@ def _span(span: "Span") -> dict[str, Any]:
 
 
 def _group(group: "SpanGroup") -> list[dict[str, Any]]:
+    from spacy_psa.pipeline.written import group_scores
+
     spans = [_span(span) for span in group]
-    scores = group.attrs.get("scores")
-    if scores is not None and len(scores) == len(spans):
+    scores = group_scores(group)
+    if scores is not None:
         for span, score in zip(spans, scores, strict=True):
             span["score"] = float(score)
     return spans

@@ -180,14 +180,15 @@ def _trees(doc: "Doc", key: str) -> "list[Tree | str]":
     from spacy_psa.pipeline.parser.constituents import bracketed, word_sentences
     from spacy_psa.pipeline.parser.extensions import parse_trees
     from spacy_psa.pipeline.parser.sentence_tree import in_order
+    from spacy_psa.pipeline.written import group_scores
 
     if not doc.text.strip():
         return []
     group = in_order(doc, key)
-    if group.attrs.get("scores") is None:
+    if (scores := group_scores(group)) is None:
         trees: list[Tree] = parse_trees(doc, key)
     else:
-        scored = list(zip(group, group.attrs["scores"], strict=True))
+        scored = list(zip(group, scores))
         trees = []
         for start, end, words in word_sentences(doc):
             nodes = [

@@ -311,8 +311,9 @@ def _tree_cells(sentence: "Span", key: str) -> list[str]:
     """Cut the tree of a sentence in brackets into a cell for each token, as CoNLL-2012 does."""
     from spacy_psa.pipeline.parser.extensions import parse_string
 
-    leaves = re.sub(r"\([^\s()]+ [^\s()]+\)", "*", parse_string(sentence, key))
-    return re.findall(r"[^*]*\*\)*", leaves.replace(" ", ""))
+    leaves = re.sub(r"\([^\s()]+ [^\s()]+\)", "\0", parse_string(sentence, key))
+    cells = re.findall(r"[^\0]*\0\)*", leaves.replace(" ", ""))
+    return [cell.replace("\0", "*") for cell in cells]
 
 
 def _cell(text: str) -> str:

@@ -75,9 +75,9 @@ class FeatureCache:
             settings["weights"] = weights_hash(module.state_dict())
             text = json.dumps(settings, sort_keys=True).encode()
             self._key = (module, blake2b(text, digest_size=16).hexdigest())
-            if self.folder is not None:
-                with suppress(OSError):  # there is none yet, or it is only readable
-                    os.utime(self.folder / self._key[1])
+        if self.folder is not None:
+            with suppress(OSError):  # there is none yet, or it is only readable
+                os.utime(self.folder / self._key[1])
         return self._key[1]
 
     def load(self, encoder: str, words: Sequence[str], width: int) -> Rows | None:
@@ -100,7 +100,10 @@ class FeatureCache:
         return data[:size].view("float16").reshape(len(words), width)
 
     def save(self, encoder: str, words: Sequence[str], rows: Rows) -> None:
-        """Write the rows of a document, unless the folder is full; InputError if that fails."""
+        """Write the rows of a document, unless the folder is full; InputError if that fails.
+
+        If another process removes the encoder's folder meanwhile, the rows may not be kept.
+        """
         path = self._path(encoder, words)
         data = numpy.ascontiguousarray(rows).tobytes()
         temporary = path.with_name(f".{uuid4().hex}")
@@ -111,6 +114,8 @@ class FeatureCache:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 temporary.write_bytes(data + crc32(data).to_bytes(CHECK, "little"))
                 os.replace(temporary, path)
+            except FileNotFoundError:  # another process has made room
+                return
             finally:
                 with suppress(OSError):
                     temporary.unlink()
@@ -129,7 +134,7 @@ class FeatureCache:
         most = self.size * GB
         if self._held + size > most and not self._full:
             others = (each for each in self.folder.iterdir() if each.is_dir() and each != encoder)
-            for other in sorted(others, key=os.path.getmtime):
+            for other in sorted(others, key=_last_used):
                 if _bytes_in(self.folder) + size > most:
                     shutil.rmtree(other, ignore_errors=True)
             self._held = _bytes_in(self.folder)
@@ -144,6 +149,13 @@ class FeatureCache:
             return False
         self._held += size
         return True
+
+
+def _last_used(folder: Path) -> float:
+    try:
+        return folder.stat().st_mtime
+    except OSError:  # removed by another process
+        return 0.0
 
 
 def _bytes_in(folder: Path) -> int:

@@ -136,7 +136,8 @@ class TorchShim(Shim):
             output = module(*inputs)
 
         def backprop(d_output: Tensor) -> tuple[Tensor | None, ...]:
-            output.backward(d_output)
+            if output.requires_grad:  # else no parameter has a part in it
+                output.backward(d_output)
             return tuple([x.grad for x in inputs])
 
         return output, backprop

@@ -55,20 +55,24 @@ def read_sentences(
     sentence is left out.
     """
     first, count = 0, 0 if faults is None else _usual_count(path)
+    usual = count
     others = "most lines have" if count else ""
 
     def split(number: int, text: str, begins: bool) -> list[str] | None:
-        nonlocal first, count
+        nonlocal first, count, usual
         comment = text.startswith("# ")
         if not first:
             if comment and len(BLANKS.split(text)) != 2:
                 repairs[COMMENTS] += 1
                 return None
-            first, count = number, count or len(_split(text))
+            first, usual = number, count
+            count = count or len(_split(text))
         # Tabs are as usual as blanks in these files, so they are not counted as repairs.
         columns = split_columns(text, count, Counter())
         if begins and comment and not _is_row(columns, count):
             repairs[COMMENTS] += 1
+            if number == first:
+                first, count = 0, usual
             return None
         if len(columns) != count:
             raise InputError(

@@ -7,7 +7,7 @@ or curly (“ ”) marks.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc, Span, SpanGroup
 
 from spacy_psa.sentences import words_and_spaces
 
@@ -23,7 +23,9 @@ CLITICS = {"'s", "'re", "'ve", "'ll", "'d", "'m", "n't", "'", "’s", "’re", "
 PARTS = {"gon", "wan", "got", "can", "gim", "lem"}
 """The first parts of gonna, wanna, gotta, cannot, gimme and lemme, before na, ta, not and me."""
 RESTS = {"na", "ta", "not", "me"}
-COPIED: Any = ["TAG", "SENT_START", "ENT_IOB", "ENT_TYPE"]
+COPIED: Any = [
+    "TAG", "POS", "MORPH", "LEMMA", "ENT_IOB", "ENT_TYPE", "ENT_KB_ID", "ENT_ID",
+]  # fmt: skip
 MIXED = ("treebank", "straight", "curly")
 
 
@@ -118,8 +120,11 @@ def _rewritten(doc: Doc, style: str, spaces: bool) -> Doc:
     if known is None and spaces:
         known = text_spaces(words, tags)
     text = Doc(doc.vocab, words=words, spaces=known, user_data=dict(doc.user_data))
-    array: Any = doc.to_array(COPIED)
-    text.from_array(COPIED, array)
+    attributes = [*COPIED, *(["HEAD", "DEP"] if doc.has_annotation("DEP") else ["SENT_START"])]
+    array: Any = doc.to_array(attributes)
+    text.from_array(attributes, array)
     for key, group in doc.spans.items():
-        text.spans[key] = [Span(text, s.start, s.end, s.label) for s in group]
+        spans = [Span(text, s.start, s.end, s.label, kb_id=s.kb_id, span_id=s.id) for s in group]
+        text.spans[key] = SpanGroup(text, name=group.name, attrs=dict(group.attrs), spans=spans)
+    text.cats = dict(doc.cats)
     return text

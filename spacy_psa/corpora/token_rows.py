@@ -88,6 +88,12 @@ def _check_count(place: str, cells: list[str], count: int) -> None:
         raise InputError(f"{place}: {len(cells)} column(s) instead of {count}; correct the line")
 
 
+def _marks_are_words(path: Path, comma: str) -> bool:
+    """Whether a cell between tabs is only a quotation mark, so that none of them quotes."""
+    lines = (text.split("\t") for _, text in read_lines(path, Counter()))
+    return comma == "\t" and any('"' in cells for cells in lines)
+
+
 def read_csv(path: Path, repairs: Counter[str], faults: list[str]) -> Iterator[Sentence]:
     """Yield the sentences of a CSV file with a header.
 
@@ -112,7 +118,9 @@ def read_csv(path: Path, repairs: Counter[str], faults: list[str]) -> Iterator[S
 
     def rows() -> Iterator[tuple[int, list[str]]]:
         last = ""
-        reader = csv.reader(lines, delimiter=comma)
+        plain = _marks_are_words(path, comma)
+        quoting: Any = csv.QUOTE_NONE if plain else csv.QUOTE_MINIMAL
+        reader = csv.reader(lines, delimiter=comma, quoting=quoting)
         while True:
             begins = len(numbers)
             try:
@@ -124,6 +132,10 @@ def read_csv(path: Path, repairs: Counter[str], faults: list[str]) -> Iterator[S
                 raise InputError(
                     f"{path}:{line}: cannot be read ({error}); check its quotes"
                 ) from error
+            if any("\n" in cell for cell in cells):
+                raise InputError(
+                    f"{path}:{numbers[begins]}: a cell goes over several lines; check its quotes"
+                )
             # A malformed row begins no sentence, so that none is kept without its end.
             key = "".join(cells[i] for i in keys) if len(cells) == len(names) else last
             if key and key != last:

@@ -118,7 +118,10 @@ def read_evidence(
         spans.append(sorted(nodes))
     allowed = {}
     for key, value in (allow or {}).items():
-        i = key.i if isinstance(key, Token) else int(key)
+        try:
+            i = key.i if isinstance(key, Token) else index(key)
+        except TypeError:
+            raise InputError(f"{name}: {key!r} is not a token: use its number, from 0") from None
         if not 0 <= i < len(doc) or (isinstance(key, Token) and key.doc is not doc):
             raise InputError(
                 f"{name}: token {i} is not in the doc of {len(doc)} tokens: use its number, from 0"
@@ -146,7 +149,9 @@ def checked_span(name: str, doc: Doc, asked: Asked) -> Node:
     else:
         try:
             start, end, label = (*asked, "")[:3]
-            index(start), index(end)
+            start, end, label = index(start), index(end), "" if label is None else label
+            if not isinstance(label, str):
+                raise TypeError
         except (TypeError, ValueError):
             raise InputError(
                 f"{name}: {asked!r} is not a span: use a list of spans, or of (start, end, label) "

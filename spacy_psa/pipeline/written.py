@@ -84,6 +84,15 @@ def write_group(
     doc.spans[key] = SpanGroup(doc, name=key, attrs=attrs, spans=spans)
 
 
+def group_scores(group: SpanGroup) -> Any:
+    """Return the probabilities of the spans of a group, in their order.
+
+    None if it has none, or if spans were added or removed after they were written.
+    """
+    scores = group.attrs.get("scores")
+    return scores if scores is not None and len(scores) == len(group) else None
+
+
 def has_moved(group: SpanGroup) -> bool:
     """Whether spans have other characters than their tokens, which were merged or split."""
     try:
@@ -130,9 +139,9 @@ def follow_tokens(doc: Doc, key: str, *, cut: bool = False) -> SpanGroup:
     if cut:
         spans = {i: part for i, span in spans.items() if (part := bare(span)) is not None}
     kept = sorted(spans, key=lambda i: (*preorder(spans[i]), rows[i][5], -rows[i][6]))
-    attrs = dict(group.attrs)
-    if attrs.get("scores") is not None and len(attrs["scores"]) == len(rows):
-        attrs["scores"] = [attrs["scores"][i] for i in kept]
+    attrs = {key: value for key, value in group.attrs.items() if key != "scores"}
+    if (scores := group_scores(group)) is not None:
+        attrs["scores"] = [scores[i] for i in kept]
     moved = []
     for i in kept:
         own, kb, label, *_ = rows[i]

@@ -66,7 +66,7 @@ def describe(model: str, output: Path, about: Description, card: Path | None = N
     nlp = load_pipeline(model)
     meta = dict(nlp.meta)
     result = _read(about.report, REPORT, "scores", "speed", "test") if about.report else None
-    measured = [_read(path, CALIBRATION, "model", "data") for path in about.calibration]
+    measured = [_read_calibration(path) for path in about.calibration]
     scores = meta.get("performance", {})
     if result:
         scores = {**result["scores"], "speed": result["speed"]["words_per_second"]}
@@ -150,6 +150,13 @@ def _read(path: Path, what: str, *keys: str) -> dict[str, Any]:
     return dict(record)
 
 
+def _read_calibration(path: Path) -> dict[str, Any]:
+    record = _read(path, CALIBRATION, "model")
+    if not isinstance(record.get("rows"), list):
+        _read(path, CALIBRATION, "data")
+    return record
+
+
 def model_card(
     meta: Mapping[str, Any],
     factories: Sequence[str],
@@ -207,8 +214,16 @@ def _source(source: Mapping[str, Any]) -> str:
 
 
 def _confidence(record: Mapping[str, Any]) -> str:
-    pipe, data = record["model"]["pipe"], record["data"]
-    part = data.get("test") or data["dev"]
+    pipe = record["model"]["pipe"]
+    if "rows" in record:
+        return " ".join(_promised(pipe, record, row) for row in record["rows"])
+    part = record["data"].get("test") or record["data"]["dev"]
+    if isinstance(part, list):
+        held = min(row["held"] for row in part)
+        return (
+            f"`spacy-psa annotate --counts` counts the mentions of `{pipe}` with intervals of 95%; "
+            f"of drawn corpora of 20 documents, at least {held:.3f} had the true count in them."
+        )
     if "coverage" in record:
         return (
             f"`{pipe}.prediction_sets` returns sets that hold the truth with a probability of at "
@@ -220,6 +235,16 @@ def _confidence(record: Mapping[str, Any]) -> str:
         f"The probabilities of `{pipe}` were fitted to other documents by a temperature of "
         f"{record['temperature']['after']:.3f}. Their expected calibration error in "
         f"{part['documents']:,} documents is {after['ece']:.4f} ({before['ece']:.4f} before)."
+    )
+
+
+def _promised(pipe: str, record: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    what = "all labels" if row["label"] == "all" else row["label"]
+    found = "" if row["recall"] is None else f"; {row['recall']:.3f} was observed in {row['data']}"
+    return (
+        f"`spacy-psa annotate --redact` finds {record['recall']:g} of the spans of {what} in the "
+        f"mean over documents like those of dev, by `{pipe}`, with a confidence of "
+        f"{record['confidence']:g}{found}."
     )
 
 

@@ -36,6 +36,7 @@ from spacy_psa.training.finite_losses import FiniteLosses
 from spacy_psa.training.identity import differences, identity
 from spacy_psa.training.model_folders import ModelFolders, locked
 from spacy_psa.training.processes import Processes
+from spacy_psa.training.schedules import ScoreListener
 
 Info = dict[str, Any]
 Batch = list[Example]
@@ -142,10 +143,13 @@ def _train(
 ) -> None:
     """Run all steps; save models at evaluations, checkpoints there and after `save_every` steps."""
     nlp, settings, saved, first = run.nlp, run.settings, run.saved, run.processes.first
+    logger = settings["logger"]
     log_step, finalize_logger = (lambda info: None), (lambda: None)
     if first:
         with nlp.select_pipes(disable=run.frozen):
-            log_step, finalize_logger = settings["logger"](nlp, stdout, run.guard.stderr)
+            log_step, finalize_logger = logger(nlp, stdout, run.guard.stderr)
+    elif isinstance(logger, ScoreListener):
+        log_step = logger.report
     before_to_disk = create_before_to_disk_callback(settings["before_to_disk"])
 
     def save_model(is_best: bool) -> None:

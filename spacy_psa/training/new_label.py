@@ -120,9 +120,15 @@ def _read_examples(
 ) -> tuple[list[Example], list[str]]:
     docs, warnings = read_own_file(path, nlp)
     docs = [doc for doc in docs if len(doc)]
-    if pipe.store.spans_key:  # marks of JSON lines are entities
+    key = pipe.store.spans_key
+    if key:  # marks of JSON lines are entities; those of a span group are never missing
+        whole = [doc for doc in docs if key in doc.spans or all(token.ent_iob for token in doc)]
+        if len(whole) < len(docs):
+            lost = len(docs) - len(whole)
+            warnings = [*warnings, f"{lost} text(s) are not completely annotated: left out"]
+        docs = whole
         for doc in docs:
-            doc.spans.setdefault(pipe.store.spans_key, list(doc.ents))
+            doc.spans.setdefault(key, list(doc.ents))
     labels = {span.label_ for doc in docs for span in pipe.store.reference(pipe.name, doc) or ()}
     unknown = sorted(labels - {label, *pipe.labels})
     if label not in labels:

@@ -212,6 +212,30 @@ def warmup_halving(
     return WarmupHalving(max_rate, warmup_steps, patience, factor)
 
 
+class ScoreListener:
+    """A logger that passes the scores to `warmup_halving.v1`, see `score_listener`."""
+
+    def __init__(self, logger: Logger):
+        self.logger = logger
+
+    def __call__(
+        self, nlp: Language, stdout: IO = sys.stdout, stderr: IO = sys.stderr
+    ) -> tuple[LogStep, Callable[[], None]]:
+        log_step, finalize = self.logger(nlp, stdout, stderr)
+
+        def log_and_report(info: dict[str, Any] | None) -> None:
+            log_step(info)
+            self.report(info)
+
+        return log_and_report, finalize
+
+    def report(self, info: dict[str, Any] | None) -> None:
+        """Pass on the score of a step, if it has one, without logging it."""
+        if info is not None and info["score"] is not None:
+            for schedule in list(_listening):
+                schedule.report(info["score"])
+
+
 def score_listener(logger: Logger) -> Logger:
     """Build the logger `score_listener.v1`, which passes the scores to `warmup_halving.v1`.
 
@@ -219,18 +243,4 @@ def score_listener(logger: Logger) -> Logger:
         logger: the logger that logs, as a block [training.logger.logger]. The score is the one by
             which spaCy chooses the best model.
     """
-
-    def setup(
-        nlp: Language, stdout: IO = sys.stdout, stderr: IO = sys.stderr
-    ) -> tuple[LogStep, Callable[[], None]]:
-        log_step, finalize = logger(nlp, stdout, stderr)
-
-        def log_and_report(info: dict[str, Any] | None) -> None:
-            log_step(info)
-            if info is not None and info["score"] is not None:
-                for schedule in list(_listening):
-                    schedule.report(info["score"])
-
-        return log_and_report, finalize
-
-    return setup
+    return ScoreListener(logger)

@@ -12,6 +12,8 @@ from spacy_psa.analysis.conformal import least_probability, observed_coverage, t
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.coverage import Coverage
 from tests.helpers.analyses import enumerate_doc
+from tests.helpers.nested_pipelines import DEEP, deep_pipeline
+from tests.helpers.nested_pipelines import example as nested_example
 from tests.helpers.pipelines import entities, make_examples, random_nlp, small_model
 
 PROBABILITY = st.integers(0, 12).map(lambda n: n / 12)
@@ -150,3 +152,11 @@ def test_without_coverage_there_are_no_sets(tagger):
 def test_a_coverage_that_cannot_be_is_refused(tagger, value):
     with pytest.raises(InputError, match="coverage is"):
         tagger.calibrated.coverage = value
+
+
+def test_a_span_that_is_annotated_twice_is_one_truth():
+    nlp = deep_pipeline()
+    pipe = nlp.get_pipe("crf_spans")
+    once, twice = (nested_example(nlp, DEEP, [(0, 1, "PER")] * times) for times in (1, 2))
+    assert truth_probabilities(pipe, [twice]) == truth_probabilities(pipe, [once])
+    assert len(truth_probabilities(pipe, [twice])[0]) == 1

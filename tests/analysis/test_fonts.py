@@ -70,3 +70,11 @@ def test_one_warning_names_the_characters_that_are_drawn_as_boxes(tmp_path):
     assert len(told) == 1
     assert f"no installed font has the characters {NOWHERE}, so" in str(told[0].message)
     assert told[0].filename == __file__
+
+
+@pytest.mark.parametrize("kind", ["pdf", "svg", "png"])
+def test_a_figure_has_no_date_in_its_file(tmp_path, kind):
+    figure = new_figure(2, 2)
+    figure.subplots().plot([0, 1])
+    save_figure(figure, tmp_path / f"a.{kind}")
+    assert b"Date" not in (tmp_path / f"a.{kind}").read_bytes()

@@ -8,12 +8,19 @@ from spacy.tokens import Doc, DocBin, Span
 from thinc.api import Adam
 
 from spacy_psa.analysis import label_errors
-from spacy_psa.analysis.corrections import correct, layer_of, make_rows
-from spacy_psa.analysis.label_errors import AGREEMENT, MISSED, annotation, find_suspects, ranked
+from spacy_psa.analysis.corrections import correct, layer_of, make_rows, read_rows, write_rows
+from spacy_psa.analysis.label_errors import (
+    AGREEMENT,
+    MISSED,
+    Suspect,
+    annotation,
+    find_suspects,
+    ranked,
+)
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.chain_analyses import ChainSentence
 from tests.helpers.analyses import enumerate_doc
-from tests.helpers.nested_pipelines import deep_pipeline
+from tests.helpers.nested_pipelines import DEEP, deep_pipeline
 from tests.helpers.parsers import make_parser, train_parser, tree_examples
 from tests.helpers.pipelines import entities, make_examples, make_nlp, random_nlp, spans_of, train
 from tests.helpers.tasks import make_task_nlp, train_tasks
@@ -230,3 +237,46 @@ def test_what_cannot_be_asked_about_is_an_error(trained, docs):
     row = {"number": 1, "doc": 1, "layer": "ents", "annotated": [[0, 1, "ORG"]], "proposed": []}
     with pytest.raises(InputError, match="row 1: document 1 does not have the annotation"):
         correct(docs, [row])
+
+
+def test_nodes_that_the_model_cannot_have_are_no_suspects_and_are_named():
+    nlp = make_parser(loss="log_likelihood")
+    train_parser(nlp, steps=40)
+    docs = [example.reference for example in tree_examples(nlp)]
+    longest = max(docs, key=len)
+    nlp.get_pipe("parser").max_length = len(longest) - 1
+    found = find_suspects(nlp, "parser", docs)
+    (number, reason), *others = found.failed
+    assert docs[number] is longest and not others
+    assert f"{len(longest.spans['constituents'])} annotated span(s)" in reason
+    assert all(suspect.doc != number for suspect in found.suspects)
+
+
+def test_nested_spans_over_sentences_are_no_suspects_and_are_named(deep):
+    nlp, docs = deep
+    doc = Doc(nlp.vocab, words=[t.text for t in docs[-1]], sent_starts=[1, 0, 0, 1, *[0] * 5])
+    doc.spans["sc"] = [Span(doc, 2, 6, "ORG")]
+    found = find_suspects(nlp, "crf_spans", [doc])
+    assert [number for number, _ in found.failed] == [0]
+    assert all((2, 6, "ORG") not in suspect.annotated for suspect in found.suspects)
+
+
+@pytest.mark.parametrize("key", ["ents", "tags"])
+def test_a_group_with_the_name_of_another_layer_is_corrected(key):
+    nlp = deep_pipeline(spans_key=key)
+    pipe = nlp.get_pipe("crf_spans")
+    doc = nlp(DEEP)
+    wanted = spans_of(doc.spans[key])
+    doc.spans[key] = list(doc.spans[key])[1:]
+    suspects = find_suspects(nlp, "crf_spans", [doc]).suspects
+    missed = [suspect for suspect in suspects if suspect.proposed == [wanted[0]]]
+    correct([doc], make_rows(missed, layer_of(pipe), [doc]))
+    assert sorted(spans_of(doc.spans[key])) == sorted(wanted)
+    assert not doc.ents and not doc.has_annotation("TAG")
+
+
+def test_rows_with_odd_line_ends_in_words_are_read_as_they_were_written(tmp_path):
+    doc = Doc(spacy.blank("en").vocab, words=["Ada", "\u2028", "met\x85", "Bob"])
+    rows = make_rows([Suspect(0, "invented", [(0, 1, "PER")], [], 0.01, 0.99)], "ents", [doc])
+    write_rows(rows, tmp_path / "rows.jsonl")
+    assert [row["words"] for row in read_rows(tmp_path / "rows.jsonl")] == [rows[0]["words"]]

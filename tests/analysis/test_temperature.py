@@ -7,7 +7,15 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from spacy_psa.analysis.temperature import HIGHEST, LOWEST, Likelihood, fit_temperature
-from tests.helpers.pipelines import entities, make_examples, random_nlp
+from tests.helpers.pipelines import (
+    entities,
+    make_examples,
+    make_nlp,
+    random_nlp,
+    randomize,
+    small_model,
+    train,
+)
 
 
 def drawn(nlp, temperature, count):
@@ -113,3 +121,24 @@ def test_no_sentence_is_an_error(trained):
     likelihood = Likelihood(trained.get_pipe("ner"), [Example(empty, empty.copy())])
     with pytest.raises(ValueError, match="no sentences"):
         fit_temperature(likelihood)
+
+
+def test_the_likelihood_of_documents_is_that_of_the_whole_document():
+    """A model with document memory scores the docs of a document together."""
+    inner = small_model()
+    memory = {"@architectures": "spacy-psa.DocumentMemory.v1", "width": 4, "dropout": 0.0}
+    nlp = make_nlp({**inner, "tok2vec": {**memory, "tok2vec": inner["tok2vec"]}}, batch_tokens=20)
+    examples = make_examples(nlp)
+    for example in examples:
+        example.predicted.user_data["document"] = "one"
+    train(nlp, 0, examples=examples)
+    pipe = nlp.get_pipe("ner")
+    randomize(pipe)
+    likelihood = Likelihood(pipe, examples)
+    assert len(likelihood.batches) > 1
+    total = 0.0
+    for example, analyses in zip(examples, pipe.analyses([eg.predicted for eg in examples])):
+        outside = {t.i: "O" for t in example.reference if not t.ent_type}
+        given = analyses.given(require=entities(example.reference), allow=outside)
+        total -= given.log_evidence
+    assert likelihood.at(1.0)[0] * likelihood.sentences == pytest.approx(total, rel=1e-4)

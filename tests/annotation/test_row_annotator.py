@@ -1,5 +1,6 @@
 """The annotator that data engines send to their workers."""
 
+import json
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,6 +10,7 @@ import spacy
 from spacy.tokens import DocBin
 
 from spacy_psa.annotation.row_annotator import RowAnnotator
+from spacy_psa.annotation.rows import json_line
 from spacy_psa.errors import InputError, SettingError
 from tests.helpers.pipelines import TEXTS, spans_of
 
@@ -142,3 +144,8 @@ def test_spark_and_arrow_have_the_same_columns():
     fields = types.from_arrow_schema(ARROW_SCHEMA).fields
     found = ",".join(f"{field.name}{field.dataType.simpleString()}" for field in fields)
     assert found == SPARK_SCHEMA.replace(" ", "")
+
+
+def test_numbers_that_json_does_not_know_are_null():
+    row = {"a": [1.5, float("nan")], "b": {"c": float("-inf")}, "text": "\ud800"}
+    assert json.loads(json_line(row)) == {"a": [1.5, None], "b": {"c": None}, "text": "\ud800"}

@@ -217,3 +217,30 @@ def test_its_state_is_not_sent_to_other_processes(tmp_path):
     cache.in_use = True
     again = pickle.loads(pickle.dumps(cache))
     assert (again.folder, again.size, again.in_use) == (tmp_path, 1.0, False)
+
+
+def test_a_folder_that_another_process_removes_is_no_error(tmp_path, monkeypatch):
+    cache = FeatureCache(str(tmp_path), 1.0)
+    rows = numpy.ones((2, 4), "float16")
+    replace = os.replace
+
+    def late(*paths):
+        for path in files(tmp_path):
+            path.unlink()
+        replace(*paths)
+
+    monkeypatch.setattr(os, "replace", late)
+    cache.save("encoder", ["a", "b"], rows)
+    assert cache.load("encoder", ["a", "b"], 4) is None
+    monkeypatch.undo()
+    cache.save("encoder", ["a", "b"], rows)
+    assert numpy.array_equal(cache.load("encoder", ["a", "b"], 4), rows)
+
+
+def test_each_pass_marks_the_features_as_used(bert, docs, tmp_path):
+    model = make(bert, tmp_path, docs)
+    compute(model, docs)
+    (folder,) = tmp_path.iterdir()
+    os.utime(folder, (0, 0))
+    compute(model, docs)
+    assert folder.stat().st_mtime > 0

@@ -323,3 +323,13 @@ class TestFolders:
         with pytest.raises(InputError, match="weights do not fit PretrainedEncoder"):
             model.from_bytes(other.to_bytes())
         assert model.predict([doc])[0].shape == (len(doc), 16)
+
+
+def test_words_without_wordpieces_train_nothing_and_are_no_error(bert, doc):
+    model = make(bert, [doc])
+    blank = Doc(doc.vocab, words=["\n", " "])
+    (vectors,), backprop = model.begin_update([blank])
+    assert not vectors.any()
+    assert backprop([vectors + 1]) == []
+    (vectors,), backprop = model.begin_update([doc])
+    assert vectors.any()

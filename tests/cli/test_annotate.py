@@ -694,6 +694,17 @@ def test_conll_columns_hold_whatever_is_in_labels_tags_and_words(tmp_path):
     )
 
 
+def test_conll_cells_of_trees_whose_labels_have_stars(tmp_path):
+    doc = Doc(spacy.blank("en").vocab, words=["*", "b"], tags=["*", "V"])
+    doc.spans["constituents"] = [Span(doc, 0, 2, "NP*"), Span(doc, 1, 2, "*")]
+    DocBin(docs=[doc]).to_disk(tmp_path / "in.spacy")
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    out = tmp_path / "out.conll"
+    succeed(run(tmp_path / "blank", tmp_path / "in.spacy", out, "--keep"))
+    cells = [line.split() for line in out.read_text().splitlines() if line]
+    assert [row[2] for row in cells] == ["(NP**", "(**))"]
+
+
 def test_empty_input_gives_an_empty_output(model, tmp_path):
     (tmp_path / "in.txt").write_text("")
     assert run(model, tmp_path / "in.txt", tmp_path / "out.jsonl").exit_code == 0

@@ -4,9 +4,11 @@ import zipfile
 import pytest
 import spacy
 import srsly
+from spacy.tokens import DocBin
 
 from tests.helpers.commands import assert_one_error, command, succeed
 from tests.helpers.nested_pipelines import example, make
+from tests.helpers.pipelines import make_examples
 
 run = command("describe")
 
@@ -118,3 +120,35 @@ def test_a_model_becomes_a_wheel_with_its_card(trained_path, tmp_path):
 @pytest.mark.parametrize("name", ["evaluate", "apply", "project"])
 def test_commands_of_spacy_lead_to_those_of_this_package(name):
     assert_one_error(command(name)("model"), f"python -m spacy {name}")
+
+
+def test_the_card_has_promises_of_recall_and_of_counts(trained, tmp_path):
+    trained.to_disk(tmp_path / "model")
+    docs = [eg.reference for eg in make_examples(trained) * 2]
+    DocBin(docs=docs).to_disk(tmp_path / "dev.spacy")
+    records = []
+    for name, options in (("r", ["--recall", 0.7, "--confidence", 0.8]), ("n", ["--counts"])):
+        records += ["--calibration", tmp_path / f"{name}.json"]
+        succeed(
+            command("calibrate")(
+                tmp_path / "model", tmp_path / "dev.spacy", "--json", records[-1], *options
+            )
+        )
+    card = tmp_path / "card.md"
+    succeed(run(tmp_path / "model", tmp_path / "meta.json", "--card", card, *records))
+    text = " ".join(card.read_text().split())
+    assert "finds 0.7 of the spans of all labels" in text and "a confidence of 0.8" in text
+    assert "intervals of 95%" in text
+
+
+@pytest.mark.parametrize("option", ["--json", "--figure"])
+def test_a_record_inside_the_new_pipeline_is_refused_before_the_work(
+    trained, data, tmp_path, option
+):
+    trained.to_disk(tmp_path / "model")
+    new = tmp_path / "new"
+    options = ["--output", new, option, new / "record.png"]
+    assert_one_error(
+        command("calibrate")(tmp_path / "model", data, *options), f"is in --output {new}"
+    )
+    assert not new.exists()

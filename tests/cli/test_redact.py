@@ -200,3 +200,17 @@ def test_nested_spans_are_counted_and_redacted(layers, tmp_path):
 def test_a_model_without_a_promise_redacts_nothing(trained_path, text, tmp_path):
     result = annotate(trained_path, text, tmp_path / "out.jsonl", "--redact", "PER")
     assert_one_error(result, "ner: no recall is promised for PER: run `spacy-psa calibrate")
+
+
+def test_a_promise_for_all_labels_replaces_those_of_single_ones(model, dev):
+    succeed(calibrate(model, dev, "--recall", 0.7, "--confidence", 0.8, "--label", "PER"))
+    succeed(calibrate(model, dev, *PROMISE))
+    assert list(spacy.load(model).get_pipe("ner").calibrated.recall) == [""]
+
+
+def test_a_text_in_the_key_of_the_output_is_an_error(promising, text, tmp_path):
+    renamed = [{"redacted": line["text"]} for line in read(text)]
+    text.write_text("".join(json.dumps(line) + "\n" for line in renamed), "utf8")
+    arguments = ["--redact", "PER", "--text-key", "redacted"]
+    result = annotate(promising, text, tmp_path / "out.jsonl", *arguments)
+    assert_one_error(result, "--text-key redacted: the redacted text has this key")

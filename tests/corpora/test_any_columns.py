@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from spacy.vocab import Vocab
 
-from spacy_psa.corpora.any_columns import find_columns, read_docs, resolve_schemes
+from spacy_psa.corpora.any_columns import COMMENTS, find_columns, read_docs, resolve_schemes
 from spacy_psa.corpora.columns import Columns
 from spacy_psa.corpora.conll import read_docs as read_four_columns
 from spacy_psa.corpora.marked_text import KEPT, Misfits
@@ -269,3 +269,9 @@ def test_a_blank_word_is_named(write, vocab, line, reason):
     path = write(f"Ada\tB-PER\n{line}\n")
     with input_error_at(path, 2, reason):
         read(path, vocab, ner=1)
+
+
+def test_a_comment_of_one_word_at_the_beginning_is_no_row_of_two_columns(write, vocab):
+    docs, repairs = read(write("# train\nAda NNP B-PER\nleft VBD O\n"), vocab, tag=1, ner=2)
+    assert told(docs) == [(["Ada", "left"], [(0, 1, "PER")])]
+    assert repairs[COMMENTS] == 1

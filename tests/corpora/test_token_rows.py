@@ -134,3 +134,19 @@ def test_records_without_tokens_and_blank_tokens_are_counted(write):
     sentences, repairs = tagged(write, empty, blank)
     assert sentences == [[["Ada", "B-PER"], ["\u2423", "O"]]]
     assert repairs == {NO_TOKENS: 1, BLANKS: 1}
+
+
+QUOTES = [("Ada", "B-PER"), ("said", "O"), ('"', "O"), ("Bob", "B-PER"), ('"', "O")]
+
+
+def test_a_quotation_mark_between_tabs_is_a_word(write):
+    text = "sentence\tword\ttag\n" + "".join(f"1\t{word}\t{tag}\n" for word, tag in QUOTES)
+    assert read(write(text)) == ([[list(row) for row in QUOTES]], [])
+    quoted = text.replace('\t"\t', '\t""""\t')
+    assert read(write(quoted)) == ([[list(row) for row in QUOTES]], [])
+
+
+def test_a_cell_over_several_lines_is_an_error(write):
+    text = "sentence,word,tag\n" + "".join(f"1,{word},{tag}\n" for word, tag in QUOTES)
+    with pytest.raises(InputError, match=r":4: a cell goes over several lines; check its quotes"):
+        read(write(text, "in.csv"))

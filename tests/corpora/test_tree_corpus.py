@@ -285,3 +285,22 @@ def test_mixed_marks_take_turns_and_other_docs_stay_the_same_objects():
     found = list(as_text([docs[0], bare, *docs[1:]], "mixed", spaces=False))
     assert [doc[0].text for doc in found] == ["``", "Go", '"', "“"]
     assert found[1] is bare and found[0] is docs[0]
+
+
+def test_other_annotation_stays_where_marks_are_written_anew():
+    words = ["``", "Go", "''"]
+    about = {"tags": ["``", "VB", "''"], "pos": ["PUNCT", "VERB", "PUNCT"]}
+    about |= {"lemmas": ["x", "go", "y"], "morphs": ["", "VerbForm=Inf", ""]}
+    doc = Doc(NLP.vocab, words=words, heads=[1, 1, 1], deps=["punct", "ROOT", "punct"], **about)
+    doc.spans["constituents"] = [Span(doc, 0, 3, "S", kb_id="Q1", span_id="s1")]
+    doc.spans["constituents"].attrs["scores"] = [0.5]
+    doc.cats = {"ORDER": 1.0}
+    (text,) = as_text([doc], "straight", spaces=False)
+    assert [token.text for token in text] == ['"', "Go", '"']
+    for name in ("tag_", "pos_", "lemma_", "dep_", "is_sent_start"):
+        assert [getattr(t, name) for t in text] == [getattr(t, name) for t in doc]
+    assert [str(t.morph) for t in text] == about["morphs"]
+    assert [t.head.i for t in text] == [1, 1, 1]
+    (span,) = text.spans["constituents"]
+    assert (span.label_, span.kb_id_, span.id_) == ("S", "Q1", "s1")
+    assert text.spans["constituents"].attrs == {"scores": [0.5]} and text.cats == doc.cats

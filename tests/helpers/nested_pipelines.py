@@ -53,7 +53,8 @@ def deep_pipeline(path=None, **settings):
     nlp = make(**settings)
     inside = [(2, 9, "PER"), (2, 8, "ORG"), (2, 6, "ORG"), (5, 6, "LOC")]
     sentences = [*SENTENCES, (DEEP, [(0, 1, "PER"), *inside])]
-    examples = [example(nlp, *each) for each in sentences]
+    key = settings.get("spans_key", "sc")
+    examples = [example(nlp, *each, key=key) for each in sentences]
     train(nlp, examples)
     if path:
         DocBin(docs=[each.reference for each in examples]).to_disk(path)

@@ -3,7 +3,7 @@
 import pytest
 import spacy
 from spacy.pipeline.functions import merge_entities
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc, DocBin, SpanGroup
 from thinc.api import Adam
 
 from spacy_psa.annotation.rows import annotation, docbin_bytes
@@ -96,3 +96,20 @@ def test_rows_of_merged_docs_have_the_spans_at_their_characters(nlp):
             assert sorted(map(str, spans)) == sorted(map(str, kept))
         (saved,) = DocBin().from_bytes(docbin_bytes(doc)).get_docs(nlp.vocab)
         assert confidences(saved, "crf_chunker") == confidences(doc, "crf_chunker")
+
+
+@pytest.mark.parametrize("group", ["crf_chunker", "constituents"])
+def test_probabilities_stay_with_their_spans_where_a_person_changes_a_group(nlp, group):
+    doc = nlp(TEXTS[0])
+    before = confidences(doc, group)
+    spans = list(doc.spans[group])
+    own = doc.char_span(0, len(doc.text), "OWN")
+    doc.spans[group].append(own)
+    assert confidences(doc, group) == before | {(0, len(doc.text), "OWN"): None}
+    merge_entities(doc)
+    assert all(p is None or before[k] == p for k, p in confidences(doc, group).items())
+    doc = nlp(TEXTS[0])
+    scores = doc.spans[group].attrs["scores"]
+    doc.spans[group] = SpanGroup(doc, attrs={"scores": scores}, spans=list(doc.spans[group])[1:])
+    first = next(k for k in before if k[2] == spans[0].label_)
+    assert confidences(doc, group) == {k: p for k, p in before.items() if k != first}

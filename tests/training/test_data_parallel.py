@@ -76,9 +76,16 @@ def test_more_processes_than_documents_to_evaluate_and_batches_in_an_epoch(tmp_p
     docs = list(DocBin().from_disk(corpus).get_docs(nlp.vocab))
     few = tmp_path / "few.spacy"
     DocBin(docs=docs[:2]).to_disk(few)
-    config = make_config(few, max_steps=6, eval_frequency=2)
+    config = make_config(few, max_steps=8, eval_frequency=2)
+    # The rate is halved as soon as the score stays, in all processes; else their weights differ.
+    halving = {"max_rate": 1e-7, "warmup_steps": 0, "patience": 1}
+    schedule = {"@schedules": "spacy-psa.warmup_halving.v1", **halving}
+    config["training"]["optimizer"] = {"@optimizers": "spacy-psa.Adam.v1", "learn_rate": schedule}
+    listener = {"@loggers": "spacy-psa.score_listener.v1", "logger": config["training"]["logger"]}
+    config["training"]["logger"] = listener
     folder = run_together(tmp_path / "three", config, 3)
-    assert len(logged(folder)) == 4
+    assert len({line["score"] for line in logged(folder)}) == 1
+    assert len(logged(folder)) == 5
     assert (folder / "model-last").is_dir()
 
 

@@ -91,8 +91,12 @@ def test_a_chunker_learns_a_label(tmp_path, examples):
     train(nlp, 40, Adam(0.02), examples=make_chunk_examples(nlp))
     nlp.config["training"]["optimizer"]["learn_rate"] = 0.02
     nlp.to_disk(tmp_path / "old")
+    misfit = {"text": "They saw ships", "ents": [{"start": 9, "end": 12, "label": "SHIP"}]}
+    with examples.open("a", encoding="utf8") as file:
+        file.write(json.dumps(misfit) + "\n")
     arguments = [tmp_path / "old", examples, "--label", "SHIP", "--updates", 60]
-    succeed(teach_label(*arguments, "--output", tmp_path / "new"))
+    result = succeed(teach_label(*arguments, "--output", tmp_path / "new"))
+    assert "1 text(s) are not completely annotated: left out" in result.output
     doc = spacy.load(tmp_path / "new")("The Beagle left Leeds")
     assert (1, 2, "SHIP") in spans_of(doc.spans["chunks"])
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 from spacy.tokens import Doc, Span, Token
 
-from spacy_psa.pipeline.written import noted_names, noted_score, spans_now
+from spacy_psa.pipeline.written import group_scores, noted_names, noted_score, spans_now
 
 
 def register() -> None:
@@ -60,7 +60,8 @@ def span_confidence(span: Span) -> float | None:
         if span.doc.spans[key].attrs.get("scores") is None:
             continue
         group = spans_now(span.doc, key)
-        for other, score in zip(group, group.attrs["scores"]):
+        scores = group_scores(group)
+        for other, score in zip(group, () if scores is None else scores):
             if (other.start, other.end, other.label) == (span.start, span.end, span.label):
                 return float(score)
     # Doc.from_docs drops the scores of groups, and Span.as_doc(copy_user_data=True) the groups, but
@@ -79,9 +80,10 @@ def doc_confidence(doc: Doc) -> dict[str, list[float]]:
         The scores of each group that has scores, by the group's key in `doc.spans`.
     """
     return {
-        key: numpy.asarray(spans_now(doc, key).attrs["scores"]).tolist()
+        key: numpy.asarray(scores).tolist()
         for key, group in list(doc.spans.items())
         if group.attrs.get("scores") is not None
+        and (scores := group_scores(spans_now(doc, key))) is not None
     }
 
 

@@ -37,7 +37,7 @@ from spacy_psa.pipeline.parser.sentence_tree import (
     same,
 )
 from spacy_psa.pipeline.parser.tree_drawing import Trees
-from spacy_psa.pipeline.written import noted_score
+from spacy_psa.pipeline.written import group_scores, noted_score
 
 __all__ = [
     "NonConstituentException",
@@ -165,7 +165,7 @@ def constituent_confidence(span: Span, key: str = KEY) -> float | None:
     if tree is None or not chain:
         return None
     place = next((i for i in chain if tree.spans[i].label == span.label), chain[0])
-    scores = span.doc.spans[key].attrs.get("scores")
+    scores = group_scores(span.doc.spans[key])
     if scores is not None:
         return float(scores[tree.first + place])
     return noted_score(key, tree.spans[place])

@@ -339,10 +339,10 @@ class ConstituencyParser(StructuredPipe):
             if not self.overwrite_tags and tags and doc.has_annotation("TAG"):
                 known = {token.i for token in doc if token.tag_ and not is_noted(key, token)}
                 tags = {i: tag for i, tag in tags.items() if i not in known}
-            given = {(s.start, s.end, s.label_) for s in self._held(doc)}
+            given = {(s.start, s.end, s.label_): s for s in self._held(doc)}
             for i, tag in tags.items():
                 doc[i].tag_ = tag
-            spans = [Span(doc, c.start, c.end, c.label) for c in constituents]
+            spans = [given.get(c[:3]) or Span(doc, c.start, c.end, c.label) for c in constituents]
             scored = [c.confidence for c in constituents] if self.confidence else None
             write_group(doc, key, spans, scored)
             own = [(s, c) for s, c in zip(spans, constituents) if c[:3] not in given]

@@ -221,3 +221,28 @@ def test_forbidden_words_are_no_constituent_of_any_label():
     for _, tree in given.kbest(100)[0]:
         assert (0, 2) not in {node[:2] for node in tree}
     assert len(given.kbest(100)[0]) > 10
+
+
+def test_evidence_in_groups_follows_merged_tokens_and_keeps_its_ids(parsed):
+    parser, *_ = parsed
+    doc = Doc(parser.vocab, words=["the", "old", "man", "left"])
+    doc.spans["yes"] = [Span(doc, 2, 4, "NP")]
+    doc.spans[KEY] = [Span(doc, 0, 4, "S", kb_id="Q1", span_id="s1")]
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[:2])
+    parser(doc)
+    found = {(s.start, s.end, s.label_): (s.kb_id_, s.id_) for s in doc.spans[KEY]}
+    assert (1, 3, "NP") in found and found[0, 3, "S"] == ("Q1", "s1")
+
+
+@pytest.mark.parametrize("span", [(0, 1, 3), (0.5, 1, "S")])
+def test_what_is_no_span_is_an_error(parsed, span):
+    parser, doc, _ = parsed
+    with pytest.raises(InputError, match="is not a span"):
+        given_evidence(parser, doc, require=[span])
+
+
+def test_a_label_may_be_none(parsed):
+    parser, doc, _ = parsed
+    without, none = (given_evidence(parser, doc, require=[s]) for s in ((2, 4), (2, 4, None)))
+    assert without.log_evidence == none.log_evidence < 0
