@@ -106,6 +106,12 @@ def name_of_document(doc: Doc) -> dict[Any, Any]:
     }
 
 
+def document_key(doc: Doc, number: int) -> str:
+    """Return the same text for docs of one document, and `number` for a doc that names none."""
+    name = name_of_document(doc)
+    return str(name) if "document" in name else str(number)
+
+
 def unannotated(
     doc: Doc, vocab: Vocab | None = None, *, sentences: bool = True, document: bool = False
 ) -> Doc:

@@ -91,3 +91,11 @@ def test_split_docs_look_for_boundaries_once(docs, monkeypatch):
     for _ in range(2):
         assert len(split.sentences) == len(split.sizes) == 4
     assert asked == docs
+
+
+def test_docs_of_a_genre_are_no_document():
+    docs = [Doc(Vocab(), words=["a"]) for _ in range(4)]
+    for doc, named in zip(docs, [{"genre": "x"}, {"genre": "x"}, {"document": 1}, {"document": 1}]):
+        doc.user_data.update(named)
+    first, second, *others = [sentences.document_key(doc, i) for i, doc in enumerate(docs)]
+    assert first != second and others[0] == others[1] not in (first, second)

@@ -29,7 +29,7 @@ from spacy_psa.pipeline.evidence import OUTSIDE, Node, cross
 from spacy_psa.pipeline.nested.spans import NestedSpanLabeler
 from spacy_psa.pipeline.parser.parser import ConstituencyParser
 from spacy_psa.pipeline.upstream import with_upstream
-from spacy_psa.sentences import document_batches, name_of_document, unannotated
+from spacy_psa.sentences import document_batches, document_key, unannotated
 
 Kind = Literal["missed", "invented", "bounds", "type"]
 LEAST = 0.05
@@ -164,9 +164,9 @@ def find_suspects(
 def ranked(suspects: Iterable[Suspect], pipe: Any, docs: Sequence[Doc]) -> list[Suspect]:
     """Sort suspects by their score, highest first, after a look at the rest of their documents.
 
-    `docs` are all docs of the corpus. Docs of one document name it, see `name_of_document`.
+    `docs` are all docs of the corpus. Docs of one document name it, see `document_key`.
     """
-    names = [str(name_of_document(doc) or i) for i, doc in enumerate(docs)]
+    names = [document_key(doc, i) for i, doc in enumerate(docs)]
     seen: Counter[tuple[str, str, str]] = Counter()
     for name, doc in zip(names, docs):
         for start, end, label in annotation(pipe, doc) or ():

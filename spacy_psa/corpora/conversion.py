@@ -41,7 +41,7 @@ from spacy_psa.corpora.readers import blank
 from spacy_psa.corpora.split_parts import drawn_part
 from spacy_psa.corpora.tag_schemes import TagScheme
 from spacy_psa.errors import InputError
-from spacy_psa.sentences import name_of_document, sentence_bounds
+from spacy_psa.sentences import sentence_bounds
 
 Scheme: TypeAlias = "TagScheme | Literal['auto']"
 Watch = Callable[[Iterator[Any], str], Iterator[Any]]
@@ -239,7 +239,7 @@ def _joined(job: Conversion, docs: Iterable[Doc]) -> Iterator[Doc]:
     def seen() -> Iterator[Doc]:
         nonlocal named
         for doc in docs:
-            named = named or bool(name_of_document(doc))
+            named = named or "document" in doc.user_data
             yield doc
 
     yield from join_documents(seen())

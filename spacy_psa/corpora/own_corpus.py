@@ -291,10 +291,10 @@ def _read(
         corpus.messages.append(f"{file.path}: {file.format}")
         for number, doc in enumerate(_docs(file, nlp, corpus, how, repairs), start=1):
             corpus.cut |= not doc.has_annotation("SENT_START")
-            given = name_of_document(doc) or {"document": f"{name} {number}"}
+            given = {"document": f"{name} {number}"} | name_of_document(doc)
             for sentence in cut_sentences(doc, repairs):
                 sentence.user_data.update(given)
-                yield Source((name, given.get("document", number)), sentence)
+                yield Source((name, given["document"]), sentence)
     if repairs:
         corpus.warnings.append(describe_repairs(file.path, repairs))
 

@@ -34,7 +34,7 @@ from spacy_psa.laboratory.experiments.processes import ONE_THREAD, OUTPUT
 from spacy_psa.laboratory.jackknife import deal, without_label_check
 from spacy_psa.loading import find_pipe, load_pipeline
 from spacy_psa.pipeline.component import StructuredPipe
-from spacy_psa.sentences import name_of_document
+from spacy_psa.sentences import document_key
 from spacy_psa.training.config import build
 from spacy_psa.training.model_folders import ModelFolders
 
@@ -63,9 +63,9 @@ def train_folds(
 
     The trainings that are finished are not repeated, and the others continue. The development data
     of the config is that of all folds, of which there are at least 2. Docs of one document, see
-    `name_of_document`, are in one fold. Each of the `jobs` at a time has a process of one thread.
+    `document_key`, are in one fold. Each of the `jobs` at a time has a process of one thread.
     """
-    names = [str(name_of_document(doc) or i) for i, doc in enumerate(docs)]
+    names = [document_key(doc, i) for i, doc in enumerate(docs)]
     if len(set(names)) < folds:
         raise InputError(
             f"{len(set(names))} document(s) are too few for {folds} folds; use fewer --folds, or "

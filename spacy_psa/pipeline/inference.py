@@ -16,7 +16,7 @@ from spacy_psa.architectures.sentencewise import listens, sentence_scores
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.evidence import CHANGE, NOTHING, Evidence, Node
 from spacy_psa.pipeline.upstream import check_upstream
-from spacy_psa.pipeline.written import spans_now
+from spacy_psa.pipeline.written import spans_in
 from spacy_psa.sentences import Bounds, SplitDocs
 
 Answer = TypeVar("Answer")
@@ -216,7 +216,7 @@ def evidence_on(pipe: Any, doc: Doc, bounds: Bounds) -> Evidence:
     keys = pipe.required_spans_key, pipe.forbidden_spans_key
     if keys == (None, None):
         return evidence
-    required, forbidden = (spans_now(doc, key) if key in doc.spans else () for key in keys)
+    required, forbidden = (spans_in(doc, key) for key in keys)
     grouped = pipe._read_evidence(doc, required, forbidden)
     if grouped.is_empty:
         return evidence

@@ -76,6 +76,11 @@ def spans_now(doc: Doc, key: str) -> SpanGroup:
     return follow_tokens(doc, key) if has_moved(group) else group
 
 
+def spans_in(doc: Doc, key: str | None) -> Iterable[Span]:
+    """Return the spans of a group at the tokens that they have now; none if there is no group."""
+    return () if key is None or key not in doc.spans else spans_now(doc, key)
+
+
 def write_group(
     doc: Doc, key: str, spans: Iterable[Span], scores: Iterable[float] | None = None
 ) -> None:

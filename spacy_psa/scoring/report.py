@@ -65,6 +65,8 @@ def per_type(result: Mapping[str, Any]) -> Rows:
         name = key.removesuffix("_per_type")
         support = result["support"].get(name.removeprefix("spans_"), {})
         for label, scores in sorted(types.items()):
+            if not isinstance(scores, Mapping):  # cats_auc_per_type
+                continue
             figures = [_percent(scores[k]) for k in "prf"]
             rows.append([name, label, f"{support.get(label, 0):,}", *figures])
     return rows

@@ -231,6 +231,8 @@ def _confidence(record: Mapping[str, Any]) -> str:
             f"{part['coverage']:.3f} was observed in {part['documents']:,} documents."
         )
     before, after = part["before"], part["after"]
+    if before["ece"] is None or after["ece"] is None:
+        return f"`{pipe}` predicted nothing in {part['documents']:,} documents of a calibration."
     return (
         f"The probabilities of `{pipe}` were fitted to other documents by a temperature of "
         f"{record['temperature']['after']:.3f}. Their expected calibration error in "

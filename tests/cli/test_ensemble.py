@@ -46,6 +46,7 @@ def test_all_else_is_that_of_the_first_pipeline(tmp_path):
     ruler = first.add_pipe("entity_ruler", first=True)
     ruler.add_patterns([{"label": "A", "pattern": "Ada"}])
     first.disable_pipe("entity_ruler")
+    first.tokenizer.add_special_case("wrote", [{"ORTH": "wr"}, {"ORTH": "ote"}])
     first.meta.update(author="Ada", license="MIT", notes="for tests", performance={"ents_f": 1})
     first.to_disk(tmp_path / "first")
     out = tmp_path / "joined"
@@ -56,6 +57,7 @@ def test_all_else_is_that_of_the_first_pipeline(tmp_path):
     kept = {key: joined.meta.get(key) for key in ("author", "license", "notes")}
     assert kept == {"author": "Ada", "license": "MIT", "notes": "for tests"}
     assert not joined.meta.get("performance")
+    assert [token.text for token in joined("Ada wrote")] == ["Ada", "wr", "ote"]
 
 
 def test_what_was_calibrated_of_the_first_are_not_those_of_the_joined(tmp_path):

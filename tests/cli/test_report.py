@@ -12,7 +12,7 @@ from spacy.tokens import Doc, DocBin, Span
 
 from spacy_psa.errors import InputError
 from spacy_psa.scoring import provenance
-from spacy_psa.scoring.report import plain
+from spacy_psa.scoring.report import per_type, plain
 from spacy_psa.scoring.result import best, read_log
 from tests.helpers.commands import assert_one_error, command, succeed
 
@@ -230,3 +230,10 @@ def test_missing_package_has_no_version(monkeypatch):
 def test_checksum_of_what_is_not_there_is_an_input_error(tmp_path):
     with pytest.raises(InputError, match="no such file"):
         provenance.checksums([tmp_path / "none"])
+
+
+def test_scores_of_types_that_are_no_f1_are_left_out():
+    ents = {"PER": {"p": 0.5, "r": 1.0, "f": 2 / 3}}
+    scores = {"cats_auc_per_type": {"A": 0.5}, "ents_per_type": ents}
+    rows = per_type({"scores": scores, "support": {"ents": {"PER": 2}}})
+    assert rows == [["ents", "PER", "2", "50.00", "100.00", "66.67"]]

@@ -46,6 +46,16 @@ def test_a_component_may_have_no_model():
     assert [len(doc) for doc in Annotation("rules", nlp, [["Ada", "slept"]]).docs()] == [2]
 
 
+def test_paths_may_have_an_equals_sign(tmp_path):
+    path = tmp_path / "psa-window=5"
+    path.mkdir()
+    assert named_rows([str(path), "b=x=y", "c/d=e"]) == {
+        str(path): str(path),
+        "b": "x=y",
+        "c/d=e": "c/d=e",
+    }
+
+
 def test_rows_have_names_of_their_own():
     assert named_rows(["a=x/y", "z"]) == {"a": "x/y", "z": "z"}
     with pytest.raises(InputError, match="two rows have this name"):
@@ -249,6 +259,13 @@ def test_training_has_rooms_forward_and_backward(trained, noted):
         "ChainLabeler._log_prob_of_gold": {"inference"},
         "ChainLabeler._log_prob_of_gold backward": {"inference"},
     }
+
+
+def test_a_component_without_a_model_has_no_room():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("lemmatizer", config={"mode": "rule"})
+    with Rooms(nlp).marked():
+        assert nlp.get_pipe("lemmatizer").model is None
 
 
 def test_a_model_is_as_before_afterwards(trained):

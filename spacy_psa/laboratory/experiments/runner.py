@@ -207,7 +207,9 @@ def _make_job(
     source: dict[str, Any],
 ) -> Job:
     with _naming(plan, run):
-        config["system" if "seed" in config.get("system", {}) else "training"]["seed"] = seed
+        own = [name for name in ("system", "training") if "seed" in config.get(name, {})]
+        for name in own or ["training"]:
+            config[name]["seed"] = seed
         set_log(config, folder / LOG)
         filled = config.interpolate()
     data = contents.sums([*named_files(filled).values(), *([run.test] if run.test else [])])

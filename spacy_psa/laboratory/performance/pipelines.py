@@ -161,11 +161,15 @@ def of_length(sentences: Sentences, length: int, words: int) -> Sentences:
 
 
 def named_rows(models: Sequence[str]) -> dict[str, str]:
-    """The paths by name, from arguments [NAME=]PATH; without a name, the path is the name."""
+    """The paths by name, from arguments [NAME=]PATH; without a name, the path is the name.
+
+    A name has no slash, and a path that exists may have "=".
+    """
     rows: dict[str, str] = {}
     for argument in models:
         name, equals, path = argument.partition("=")
-        name, path = (name, path) if equals else (argument, argument)
+        if not equals or "/" in name or Path(argument).exists():
+            name = path = argument
         if name in rows:
             raise InputError(f"{name}: two rows have this name; choose another with NAME={path}")
         rows[name] = path

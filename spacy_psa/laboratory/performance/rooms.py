@@ -56,7 +56,8 @@ class Rooms:
     """
 
     def __init__(self, nlp: Language):
-        self.models = [pipe.model for _, pipe in nlp.pipeline if hasattr(pipe, "model")]
+        models = (getattr(pipe, "model", None) for _, pipe in nlp.pipeline)
+        self.models = [model for model in models if isinstance(model, Model)]
         pipes = [pipe for _, pipe in nlp.pipeline if isinstance(pipe, StructuredPipe)]
         self._rooms: dict[CodeType, str] = {
             getattr(type(pipe), name).__code__: room

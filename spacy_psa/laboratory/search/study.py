@@ -14,7 +14,7 @@ from threading import Event, Thread
 from typing import Any, Literal
 
 import optuna
-from optuna.exceptions import ExperimentalWarning
+from optuna.exceptions import ExperimentalWarning, UpdateFinishedTrialError
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
@@ -216,7 +216,7 @@ class Search:
             if is_interrupted(trial):
                 try:
                     self.study.tell(trial.number, state=TrialState.FAIL)
-                except ValueError:  # another process was faster
+                except (ValueError, UpdateFinishedTrialError):  # another process was faster
                     continue
                 self._enqueue(trial.params, **{AGAIN: trial.number})
 
@@ -344,13 +344,14 @@ def present(trial: optuna.Trial) -> Iterator[None]:
 def is_interrupted(trial: FrozenTrial) -> bool:
     """Whether the process that trains an unfinished trial has ended.
 
-    On this machine that is known at once, on another one after some minutes of silence.
+    On this machine that is usually known at once, on another one, or if another process has its
+    number, after some minutes of silence.
     """
     sign: dict[str, Any] | None = trial.user_attrs.get(PRESENT)
     if sign is None:  # of an earlier version
         return True
-    if sign["host"] == socket.gethostname():
-        return not _runs_elsewhere(sign["process"])
+    if sign["host"] == socket.gethostname() and not _runs_elsewhere(sign["process"]):
+        return True
     return time.time() - sign["time"] > SILENCE
 
 

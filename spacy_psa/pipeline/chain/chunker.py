@@ -110,9 +110,13 @@ class ChunkStore(SpanStore):
         spans = self.reference(name, example.reference)
         if spans is None:
             return [], numpy.ones(length, dtype=bool)
+        missing = numpy.zeros(length, dtype=bool)
         if not same_tokens(example):
-            spans = example.get_aligned_spans_y2x(spans, allow_overlap=False)
-        return [(s.start, s.end, s.label_) for s in spans], numpy.zeros(length, dtype=bool)
+            gold, spans = spans, example.get_aligned_spans_y2x(spans, allow_overlap=False)
+            for span in gold if len(spans) < len(gold) else ():
+                if not example.get_aligned_spans_y2x([span]):  # it ends inside of a token
+                    missing[example.alignment.y2x[span.start : span.end]] = True
+        return [(s.start, s.end, s.label_) for s in spans], missing
 
     def reference(self, name: str, doc: Doc) -> list[Span] | None:
         """Read the chunks of a reference doc; None if it has no such annotation.

@@ -26,6 +26,7 @@ from spacy_psa.errors import InputError, SettingError
 from spacy_psa.pipeline.chain.refined_chain import with_names
 from spacy_psa.pipeline.evidence import Node
 from spacy_psa.pipeline.inference import checked_scores
+from spacy_psa.pipeline.written import spans_in
 from spacy_psa.ragged import batches_by_size
 from spacy_psa.sentences import sentence_bounds
 from spacy_psa.structs.chain import LinearChain
@@ -71,12 +72,12 @@ def weight_of(own: float | Mapping[str, float], label: str) -> float:
 def read_suggestions(doc: Doc, suggested: Suggested, labels: Collection[str]) -> dict[Node, float]:
     """Read the suggested spans on a doc with their weights; a span of two groups has the sum.
 
-    Spans whose label the component does not know are left out.
+    Spans without tokens, and those whose label the component does not know, are left out.
     """
     suggestions: dict[Node, float] = {}
     for key, own in suggested.items():
-        for span in dict.fromkeys((s.start, s.end, s.label_) for s in doc.spans.get(key) or ()):
-            if span[2] in labels:
+        for span in dict.fromkeys((s.start, s.end, s.label_) for s in spans_in(doc, key)):
+            if span[0] < span[1] and span[2] in labels:
                 suggestions[span] = suggestions.get(span, 0.0) + weight_of(own, span[2])
     return {span: weight for span, weight in suggestions.items() if weight}
 
@@ -175,7 +176,7 @@ def _by_sentence(
     bounds = [bound for bound in sentence_bounds(doc) if bound[0] < bound[1]]
     suggestions: list[dict[Node, list[int]]] = [{} for _ in bounds]
     for key in dict.fromkeys(key for key, _ in sources):
-        for span in doc.spans.get(key) or ():
+        for span in filter(len, spans_in(doc, key)):
             source = sources.get((key, span.label_))
             for (start, end), own in zip(bounds, suggestions):
                 if start <= span.start and span.end <= end and source is not None:

@@ -382,3 +382,10 @@ def test_the_config_of_a_run_keeps_its_variables(folder):
     run(jobs, lambda folders: (each for each in [[]]))
     text = Path("out/a/seed-5", CONFIG).read_text()
     assert "seed = 5" in text and "path = ${paths.dev}" in text
+
+
+def test_the_seed_of_a_run_is_that_of_its_training_whatever_a_layer_says(folder):
+    Path("layer.cfg").write_text("[training]\nseed = 7\n", encoding="utf8")
+    jobs = jobs_of(plan_text(run_table("a", 'layers = ["layer.cfg"]')))
+    assert [job.config.interpolate()["training"]["seed"] for job in jobs] == [1, 2]
+    assert len({job.record.hash for job in jobs}) == 2

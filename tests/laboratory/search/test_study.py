@@ -7,13 +7,20 @@ from contextlib import contextmanager
 import pytest
 import spacy
 import srsly
-from optuna.trial import TrialState
+from optuna.trial import FrozenTrial, TrialState
 from spacy.tokens import DocBin
 from spacy.util import load_config
 
 from spacy_psa.errors import InputError
 from spacy_psa.laboratory.search.space import check_names, read_space
-from spacy_psa.laboratory.search.study import SILENCE, Search, present
+from spacy_psa.laboratory.search.study import (
+    PRESENT,
+    SILENCE,
+    Search,
+    is_interrupted,
+    present,
+    sign_of_life,
+)
 from spacy_psa.laboratory.search.trial_logger import trial_logger
 from tests.helpers.paths import CONFIGS
 from tests.helpers.searches import RATE, TOK2VEC, search_config, search_together, write_search
@@ -205,6 +212,15 @@ def test_a_trial_that_has_just_begun_is_not_begun_again(folder, tmp_path, monkey
     trial = first.step(limit=1)
     assert [t.number for t in other.ended] == [trial.number]
     assert len(other.study.get_trials()) == 1
+
+
+def test_a_silent_process_of_this_machine_is_another_one_with_its_number():
+    old, now = ({**sign_of_life(), "process": os.getppid()} for _ in range(2))
+    old["time"] -= SILENCE + 1
+    trials = [FrozenTrial.__new__(FrozenTrial) for _ in range(2)]
+    for trial, sign in zip(trials, (old, now)):
+        trial.user_attrs = {PRESENT: sign}
+    assert [is_interrupted(trial) for trial in trials] == [True, False]
 
 
 def test_a_trial_of_another_machine_is_waited_for(folder, tmp_path, monkeypatch):

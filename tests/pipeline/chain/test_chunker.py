@@ -9,6 +9,7 @@ from thinc.api import Adam
 
 from spacy_psa.errors import InputError
 from spacy_psa.laboratory.analyses.counted_scores import counted_scores
+from spacy_psa.pipeline.chain.chunker import ChunkStore
 from tests.helpers.analyses import agrees, enumerate_doc
 from tests.helpers.pipelines import TEXTS, make_chunk_examples, small_model, spans_of
 from tests.helpers.tasks import SENTENCES, make_task_nlp, task_doc, train_tasks
@@ -47,6 +48,16 @@ def test_docs_without_chunks_are_not_learned_from():
     bare = Example(Doc(nlp.vocab, words=["dogs"]), Doc(nlp.vocab, words=["dogs"]))
     loss, _ = chunker.get_loss([bare], chunker.model.predict([bare.predicted]))
     assert loss == pytest.approx(0, abs=1e-6)
+
+
+def test_tokens_of_chunks_that_end_inside_of_them_are_not_annotated():
+    vocab = spacy.blank("en").vocab
+    words, spaces = ["New", "York", "-", "based", "firm"], [True, False, False, True, False]
+    reference = Doc(vocab, words=words, spaces=spaces)
+    reference.spans["chunks"] = [Span(reference, 0, 2, "NP"), Span(reference, 4, 5, "NP")]
+    predicted = Doc(vocab, words=["New", "York-based", "firm"], spaces=[True, True, False])
+    spans, missing = ChunkStore().gold("chunker", Example(predicted, reference))
+    assert spans == [(2, 3, "NP")] and missing.tolist() == [True, True, False]
 
 
 def test_chunk_scores_count_exact_labelled_spans():

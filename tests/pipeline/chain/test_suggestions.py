@@ -123,3 +123,18 @@ def test_weights_need_suggestions():
     ner.suggested_spans = {"rules": 1.0}
     assert learn_weights(ner, examples) == []
     assert ner.suggested_spans == {"rules": 1.0}
+
+
+def test_suggestions_follow_merged_tokens_and_spans_without_tokens_suggest_nothing(nlp):
+    ner = nlp.get_pipe("ner")
+    ner.suggested_spans = WEIGHTS
+    words = ["New York", *WORDS[2:]]
+    merged = Doc(nlp.vocab, words=["New", "York", *WORDS[2:]])
+    merged.spans["names"] = [Span(merged, 2, 3, "PER"), Span(merged, 1, 1, "PER")]
+    with merged.retokenize() as retokenizer:
+        retokenizer.merge(merged[:2])
+    doc = with_groups(Doc(nlp.vocab, words=words), {"names": [(1, 2, "PER")]})
+    entropies = [each.entropy for each in ner.analyses([doc, merged])]
+    assert entropies[1] == pytest.approx(entropies[0], rel=1e-5)
+    bare = ner.analyses([Doc(nlp.vocab, words=words)])[0].entropy
+    assert entropies[0] != pytest.approx(bare, rel=1e-5)
