@@ -1,6 +1,7 @@
 """Probable errors of an annotation as JSON lines, the decisions about them, and corrected docs."""
 
 import json
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 from spacy.tokens import Doc, Span, SpanGroup
 
 from spacy_psa.analysis.label_errors import Suspect
-from spacy_psa.corpora.atomic import write_text
+from spacy_psa.corpora.atomic import unwritable_as_input_error, write_text
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.spans import SpanLabeler
 from spacy_psa.pipeline.chain.tagger import CRFTagger
@@ -96,10 +97,20 @@ def decisions_path(path: Path) -> Path:
     return path.with_name(f"{path.stem}.decisions.jsonl")
 
 
+def _cut_half_line(log: Path) -> None:
+    """Cut off the beginning of a line at the end of a file, as a full disk leaves it."""
+    with unwritable_as_input_error(log):
+        content = log.read_bytes()
+        if not content.endswith(b"\n"):
+            os.truncate(log, content.rfind(b"\n") + 1)
+
+
 def read_decisions(path: Path) -> dict[int, bool]:
     """Read whether each decided row is accepted; the last decision about a row counts."""
     log = decisions_path(path)
     decided: dict[int, bool] = {}
+    if log.exists():
+        _cut_half_line(log)
     for row in read_rows(log, ("number", "accept")) if log.exists() else ():
         if row["accept"] is None:  # undone
             decided.pop(row["number"], None)

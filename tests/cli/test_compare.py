@@ -2,6 +2,7 @@
 
 import json
 import re
+from unittest.mock import patch
 
 import pytest
 import spacy
@@ -146,3 +147,11 @@ def test_other_numbers_of_models_and_files_are_one_error(count, gold, models, tm
 
 def test_a_page_that_cannot_be_written_is_one_error(gold, models, tmp_path):
     assert_one_error(run(gold, models[0], "-o", tmp_path), "is a folder")
+    (tmp_path / "file").touch()
+    other = tmp_path / "file" / "report.json"
+    with patch("spacy_psa.studio.comparison.comparison.Comparison.steps") as steps:
+        assert_one_error(
+            run(gold, models[0], "-o", tmp_path / "page.html", "--json", other), "file"
+        )
+    steps.assert_not_called()
+    assert not (tmp_path / "page.html").exists()

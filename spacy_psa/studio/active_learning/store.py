@@ -103,7 +103,7 @@ class AnnotationStore:
                 sha256(tokens.text.encode("utf8", "surrogatepass")).hexdigest(),
                 len(tokens.words),
                 *(json.dumps(part, ensure_ascii=False) for part in tokens),
-                json.dumps(meta, ensure_ascii=False),
+                json.dumps(meta),  # which may have half of a surrogate pair
             )
             for tokens, meta in texts
             if tokens.text.strip()

@@ -148,6 +148,10 @@ def _decided(
             )
         train.remove(spare[0])
         dev.append(spare[0])
+    if not any(item.decided.accepted for item in train):  # nothing could be learned
+        spare = [item for item in dev if item.decided.accepted][1:]
+        dev = [item for item in dev if item not in spare[:1]]
+        train += spare[:1]
     return train, dev
 
 

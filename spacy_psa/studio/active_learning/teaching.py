@@ -92,7 +92,7 @@ def teach(
         before = 0.0
     best = before
     old = weights = _weights(nlp, trained)
-    since, taken = 0, False
+    since, taken, reached = 0, False, 0.0
     with _with_wrong_spans(nlp.get_pipe(name)), nlp.select_pipes(enable=trained):
         for epoch in range(1, epochs + 1):
             for part in _batches(examples, others, random):
@@ -107,6 +107,7 @@ def teach(
                 optimizer.step_schedules()
             score = _score(nlp, name, trained, measured)
             on_epoch(epoch, score, before)
+            reached = max(reached, score)
             since = 0 if score > best else since + 1
             if score >= best:
                 best, weights, taken = score, _weights(nlp, trained), True
@@ -114,7 +115,7 @@ def teach(
                 break
     for each, content in (weights if taken else old).items():
         nlp.get_pipe(each).model.from_bytes(content)  # type: ignore[attr-defined]
-    return Taught(before, best if taken else score)
+    return Taught(before, reached)
 
 
 def _batches(

@@ -176,6 +176,7 @@ def serve(
         token=token,
         max_bytes=max_bytes,
         max_texts=max_texts,
+        waiting=max(Settings.waiting, max_texts),
         max_chars=max_chars,
         max_seconds=max_seconds,
         allowed=tuple(name.lower() for name in allow_host or ()),

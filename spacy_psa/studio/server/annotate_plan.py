@@ -145,6 +145,10 @@ def read_texts(nlp: Language, before: str, path: Path) -> Iterator[tuple[Tokens,
                 doc = source.make_doc(nlp, record.content)
             except MalformedLine as error:
                 raise InputError(f"{record.where}: {error}; correct the line") from error
+            except UnicodeEncodeError as error:
+                raise InputError(
+                    f"{record.where}: has half of a surrogate pair; correct the line"
+                ) from error
             doc = split_into_sentences(nlp, before, doc)
             yield Tokens.of(doc), doc.user_data.get("meta", {})
 

@@ -70,6 +70,7 @@ class Annotating:
         self._ordered = 0  # the version of the queue that is computed
         self._ordering: asyncio.Task[None] | None = None
         self._ahead: asyncio.Future[Any] | None = None
+        self._labels = asyncio.Lock()  # of the model change one after the other
 
     # Answers
 
@@ -327,11 +328,12 @@ class Annotating:
     async def replace(self, with_model: WithModel, nlp: Language) -> None:
         """Put another pipeline in the place of the one that is served, and renew the queue."""
         pipe: Any = nlp.get_pipe(self.component.name)
-        for label in self.component.labels:
-            pipe.add_label(label)
-        self.component = component_of(pipe)
-        self.store.use(self.component)
-        await with_model(None, lambda model: model.replace(nlp))
+        async with self._labels:
+            for label in self.component.labels:
+                pipe.add_label(label)
+            self.component = component_of(pipe)
+            self.store.use(self.component)
+            await with_model(None, lambda model: model.replace(nlp), in_time=False)
         self.trained = True
         self.queue.renew()
 
@@ -341,7 +343,6 @@ class Annotating:
         Raises:
             InputError: if it cannot be a label, or is one already.
         """
-        label = check_label(label, self.component.labels)
 
         def add(model: ServedModel) -> Component:
             pipe = model.nlp.get_pipe(self.component.name)
@@ -350,9 +351,11 @@ class Annotating:
             model.replace(model.nlp)
             return component_of(pipe)
 
-        component = await with_model(None, add)
-        await asyncio.to_thread(self.store.use, component, label)
-        self.component = component
+        async with self._labels:
+            label = check_label(label, self.component.labels)
+            component = await with_model(None, add)
+            await asyncio.to_thread(self.store.use, component, label)
+            self.component = component
 
     def downloaded(self, form: ExportFormat, annotator: str | None) -> tuple[bytes, str]:
         """Export to a file, and return its bytes and its name."""

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, Protocol
 
 import anyio
 from fastapi import APIRouter, FastAPI, HTTPException, Query, Request
@@ -44,9 +44,17 @@ TEXTS = {
         },
     }
 }
-WithModel = Callable[[str | None, Callable[[ServedModel], Any]], Awaitable[Any]]
-"""Calls a function with the model of a name (None: the first), in the thread of that model, within
-the time of a request."""
+
+
+class WithModel(Protocol):
+    """Calls a function with the model of a name (None: the first), in the thread of that model.
+
+    `in_time` is whether this must end within the time of a request.
+    """
+
+    def __call__(
+        self, name: str | None, function: Callable[[ServedModel], Any], in_time: bool = True
+    ) -> Awaitable[Any]: ...
 
 
 class View(NamedTuple):
@@ -117,7 +125,7 @@ def create_app(
             raise HTTPException(404, f"There is no model {name!r}: use one of {', '.join(served)}.")
         return name or next(iter(served))
 
-    async def in_time(answer: Any) -> Any:
+    async def limited(answer: Any) -> Any:
         try:
             with anyio.fail_after(settings.max_seconds):  # wait_for would begin a task
                 return await answer
@@ -135,7 +143,7 @@ def create_app(
 
     async def annotated(name: str, texts: list[str]) -> list[bytes]:
         try:
-            lines = await in_time(batchers[name].annotate(texts))
+            lines = await limited(batchers[name].annotate(texts))
         except QueueFull:
             raise HTTPException(
                 429, "Too many texts wait: ask again later.", {"Retry-After": "5"}
@@ -144,14 +152,17 @@ def create_app(
         metrics.characters.inc(sum(map(len, texts)))
         return list(lines)
 
-    async def with_model(name: str | None, function: Callable[[ServedModel], Any]) -> Any:
+    async def with_model(
+        name: str | None, function: Callable[[ServedModel], Any], in_time: bool = True
+    ) -> Any:
         model = served[chosen(name)]
 
         def call() -> Any:
             model.forget_words()
             return function(model)
 
-        return await in_time(batchers[model.name].call(call))
+        answer = batchers[model.name].call(call)
+        return await (limited(answer) if in_time else answer)
 
     async def answered(name: str | None, function: Callable[[ServedModel], Any]) -> Response:
         """Answer with JSON, which is made in the thread of the model, as it may be long."""

@@ -43,7 +43,7 @@ class BackgroundComparison:
 
     async def _run(self) -> tuple[bytes, bytes]:
         for name, step in self._comparison.steps():
-            await self._with_model(name, partial(_do, step))
+            await self._with_model(name, partial(_do, step), in_time=False)
             self._done += 1
         return await asyncio.to_thread(self._report)
 

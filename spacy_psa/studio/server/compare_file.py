@@ -6,6 +6,7 @@ import html
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -62,13 +63,14 @@ def write_comparison(
     pipelines = {name: load_pipeline(path, gpu_id) for name, path in paths.items()}
     comparison = Comparison(pipelines, gold, component, train)
     # The steps need time, so a file that cannot be written is found before.
-    with atomic_path(output) as temporary:
+    figures = nullcontext() if json_path is None else atomic_path(json_path)
+    with atomic_path(output) as temporary, figures as other:
         for _, step in watch(comparison.steps(), len(comparison)):
             step()
         report = comparison.report()
         temporary.write_text(comparison_page(report), encoding="utf8")
-        if json_path is not None:
-            write_json(json_path, report, indent=None)
+        if other is not None:
+            write_json(other, report, indent=None)
     return report
 
 

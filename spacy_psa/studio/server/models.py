@@ -56,13 +56,14 @@ class ServedModel:
                 register()
                 pipe.confidence = self._confidence
         self.nlp = nlp
+        self._pipes = list(nlp.pipeline)  # also those that a comparison disables meanwhile
         self._scored: OrderedDict[str | Tokens, _Scored] = OrderedDict()
 
     @property
     def components(self) -> list[Row]:
         """The components that the page can show, with their labels."""
         rows = []
-        for name, pipe in self.nlp.pipeline:
+        for name, pipe in self._pipes:
             kind = _kind(pipe)
             if kind:
                 labels = list(pipe._span_labels)  # type: ignore[attr-defined]

@@ -50,9 +50,14 @@ class Review:
         """Save a decision about a row; None undoes the last one."""
         with self._lock, unwritable_as_input_error(self.log):
             with self.log.open("a", encoding="utf8") as stream:
-                stream.write(json.dumps({"number": number, "accept": accept}) + "\n")
-                stream.flush()
-                os.fsync(stream.fileno())
+                whole = stream.tell()
+                try:
+                    stream.write(json.dumps({"number": number, "accept": accept}) + "\n")
+                    stream.flush()
+                    os.fsync(stream.fileno())
+                except OSError:
+                    os.truncate(self.log, whole)
+                    raise
             if accept is None:
                 self.decided.pop(number, None)
             else:

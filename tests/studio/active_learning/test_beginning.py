@@ -2,6 +2,7 @@
 
 import asyncio
 import subprocess
+from dataclasses import replace
 
 import pytest
 import spacy
@@ -166,7 +167,7 @@ def test_a_model_gets_the_labels_that_it_lacks_in_the_order_of_the_work(tmp_path
     plan = plan_of(tmp_path)
     added = [f"LABEL_{i}" for i in range(9)]
 
-    async def with_model(_, act):
+    async def with_model(_, act, in_time=True):
         return act(served)
 
     async def add_and_replace(work):
@@ -180,6 +181,46 @@ def test_a_model_gets_the_labels_that_it_lacks_in_the_order_of_the_work(tmp_path
         work = plan.work(store, served, path)
         asyncio.run(add_and_replace(work))
         assert served.nlp.get_pipe("ner").labels == work.component.labels == ("PER", "ORG", *added)
+
+
+def test_labels_that_are_added_while_a_model_is_replaced_are_all_kept(tmp_path):
+    plan = plan_of(tmp_path)
+    added = [f"LABEL_{i}" for i in range(9)]
+
+    async def with_model(_, act, in_time=True):
+        await asyncio.sleep(0.001)
+        return act(served)
+
+    async def at_once(work):
+        await asyncio.gather(
+            *(work.add_label(with_model, label) for label in added[:5]),
+            work.replace(with_model, without_knowledge(plan.begin)),
+            *(work.add_label(with_model, label) for label in added[5:]),
+        )
+
+    with plan.open() as store:
+        name, path, nlp = plan.model()
+        served = ServedModel(name, nlp)
+        work = plan.work(store, served, path)
+        asyncio.run(at_once(work))
+        assert sorted(store.added) == added
+        assert {*served.nlp.get_pipe("ner").labels} == {*work.component.labels} >= {*added}
+
+
+@pytest.mark.parametrize(
+    "line", ['{"text": "Ada met \\ud83d Bob"}', '{"text": "Ada", "id": "\\ud83d"}']
+)
+def test_half_of_a_surrogate_pair_is_named_in_a_text_and_kept_in_other_keys(tmp_path, line):
+    (tmp_path / "texts.jsonl").write_text(line + "\n", "utf8")
+    plan = replace(plan_of(tmp_path), texts=tmp_path / "texts.jsonl")
+    with plan.open() as store:
+        name, path, nlp = plan.model()
+        if "id" in line:
+            plan.work(store, ServedModel(name, nlp), path)
+            assert store.text(1).meta == {"id": "\ud83d"}
+        else:
+            with pytest.raises(InputError, match="jsonl:1: has half of a surrogate pair"):
+                plan.work(store, ServedModel(name, nlp), path)
 
 
 def test_the_model_of_an_earlier_teach_is_served_at_the_next_start(tmp_path):

@@ -28,6 +28,7 @@ from tests.helpers.decided import (
     dev_file,
     reject,
     small_store,
+    tokens_of,
 )
 from tests.helpers.embedders import LISTENER
 from tests.helpers.encoders import write_encoder
@@ -198,6 +199,7 @@ def test_a_model_that_is_worse_changes_nothing(lesson, tmp_path, monkeypatch):
         ]
     result = teach(nlp, "ner", docs, docs)
     assert not result.taken
+    assert (result.before, result.score) == pytest.approx((0.9, 0.8))  # of the best epoch
     assert nlp.to_bytes() == before
     monkeypatch.setattr("spacy_psa.studio.active_learning.teaching._score", Falling())
     last = taught(lesson)[-1]
@@ -333,6 +335,18 @@ def test_texts_that_are_kept_without_a_span_are_joined_by_one_that_has_some(less
         store.decide(5, "ann", "ner", [complete(0, length)])
     last = taught(lesson)[-1]
     assert (last["texts"], last["dev"]) == (6, 2)
+
+
+def test_texts_that_are_all_kept_for_measuring_are_learned_but_for_one(lesson):
+    with open_store(lesson.store) as store:
+        while store.undo("ann", "ner"):
+            pass
+        store.add([(tokens_of(text), {}) for text in ("Ada met Eve", "Bob met Ada")])
+        for number in (5, 10):
+            words = store.text(number).tokens.words
+            store.decide(number, "ann", "ner", [accept(0, 1, "PER"), complete(0, len(words))])
+    last = taught(lesson)[-1]
+    assert (last["texts"], last["dev"]) == (1, 1)
 
 
 def test_development_data_with_an_unknown_label_counts_as_missed(lesson, tmp_path):

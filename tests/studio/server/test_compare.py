@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 from spacy_psa.errors import InputError
 from spacy_psa.studio.server.app import create_app
 from spacy_psa.studio.server.compare import compare_view
+from spacy_psa.studio.server.guard import Settings
 from spacy_psa.studio.server.models import ServedModel
 from tests.helpers.compared import FIRST, SECOND, rules, write_gold
 from tests.helpers.patience import PATIENCE
@@ -25,9 +26,9 @@ def models():
     return [ServedModel("first", rules(FIRST)), ServedModel("second", rules(SECOND))]
 
 
-def client_of(models, *arguments):
+def client_of(models, *arguments, settings=None):
     view = compare_view(models, *arguments)
-    return TestClient(create_app(models, views=[view]), "http://localhost")
+    return TestClient(create_app(models, settings, views=[view]), "http://localhost")
 
 
 def report_of(client):
@@ -72,6 +73,19 @@ def test_other_requests_are_answered_while_it_runs(models, gold, monkeypatch):
         assert answer.json()["docs"][0]["ents"][0]["label"] == "PER"
         answered.set()
         assert report_of(client)["scores"][0]["models"][0]["counts"] == [0, 0, 4]
+
+
+def test_a_step_may_take_longer_than_a_request_and_all_components_stay_listed(models, gold):
+    for model in models:
+        pipe = model.nlp.pipe
+        model.nlp.pipe = lambda docs, pipe=pipe: [time.sleep(0.3), *pipe(docs)][1:]
+    names = [[c["name"] for c in model.components] for model in models]
+    with client_of(models, gold, settings=Settings(max_seconds=0.2)) as client:
+        client.post("/api/compare", json={})
+        while "report" not in client.post("/api/compare", json={}).json():
+            listed = client.get("/api/models").json()["models"]
+            assert [[c["name"] for c in model["components"]] for model in listed] == names
+            time.sleep(0.02)
 
 
 def test_an_error_of_a_step_is_told_each_time(models, gold, monkeypatch):

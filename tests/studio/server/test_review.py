@@ -53,7 +53,12 @@ def test_each_decision_is_saved_and_the_next_row_shown(app, errors):
         assert client.post("/api/review", json={"number": 3, "accept": True}).status_code == 404
     assert read_decisions(errors) == {1: False, 2: True}
     assert review_view(errors)  # goes on with these
-    (errors.parent / "errors.decisions.jsonl").write_text("{")
+    log = errors.parent / "errors.decisions.jsonl"
+    with log.open("a") as stream:
+        stream.write('{"number": 2, "acc')  # as a full disk leaves it
+    review_view(errors)
+    assert read_decisions(errors) == {1: False, 2: True}
+    log.write_text("{\n")
     with pytest.raises(InputError, match=r"errors.decisions.jsonl:1: not a line"):
         review_view(errors)
 

@@ -24,14 +24,15 @@ const near = new IntersectionObserver((entries) => {
 }, { rootMargin: "1000px" });
 
 async function fetchFrom(number) {
-  const text = state.text;
+  const { turn } = state;
   const wanted = [...Array(SOME).keys()].map((i) => number + i)
     .filter((i) => i < state.boxes.length && !state.asked.has(i));
   wanted.forEach((i) => state.asked.add(i));
   try {
     const answer = await request(wanted);
-    if (text === state.text) answer.sentences.forEach(enter);
+    if (turn === state.turn) answer.sentences.forEach(enter);
   } catch (error) {
+    if (turn !== state.turn) return;
     wanted.forEach((i) => state.asked.delete(i));
     fail(error);
   }
@@ -79,7 +80,15 @@ async function analyse() {
 }
 
 // Changes the evidence and shows what follows; evidence that no analysis agrees with is taken back.
-async function given(number, change) {
+// One change waits for the other, so that it is taken back alone.
+let changing = Promise.resolve();
+function given(number, change) {
+  const { turn } = state;
+  changing = changing.then(() => turn === state.turn && changed(number, change));
+  return changing;
+}
+
+async function changed(number, change) {
   const old = state.evidence;
   const { turn } = state;
   state.evidence = change(old);
