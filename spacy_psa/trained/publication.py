@@ -242,7 +242,8 @@ def _confidence(record: Mapping[str, Any]) -> str:
 
 def _promised(pipe: str, record: Mapping[str, Any], row: Mapping[str, Any]) -> str:
     what = "all labels" if row["label"] == "all" else row["label"]
-    observed = "" if row["recall"] is None else f"; {row['recall']:.3f} was observed in {row['data']}"
+    recall = row["recall"]
+    observed = "" if recall is None else f"; {recall:.3f} was observed in {row['data']}"
     return (
         f"`spacy-psa annotate --redact` finds {record['recall']:g} of the spans of {what} in the "
         f"mean over documents like those of dev, by `{pipe}`, with a confidence of "
