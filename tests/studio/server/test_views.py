@@ -56,10 +56,13 @@ def test_a_view_fits_and_axe_finds_nothing(address, labels, open_page, look_at, 
         page.wait_for_selector(".sentence .word")
     page.locator("details").evaluate_all("all => all.forEach((one) => { one.open = true; })")
     # Out of sight, an article has a guessed height, and axe would see it above the next one. Ten
-    # have all colours of labels.
+    # have all colours of labels, and ten rows of a table all kinds of cells.
     page.locator("article").evaluate_all(
         "all => all.forEach((one, i) => {"
         " if (i < 10) one.style.contentVisibility = 'visible'; else one.remove(); })"
+    )
+    page.locator("table").evaluate_all(
+        "all => all.forEach((one) => [...one.rows].slice(10).forEach((row) => row.remove()))"
     )
     look_at(page, f"{path or 'analyse'}-{len(labels)}")
     shown = page.locator(".words").evaluate_all("all => all.map((one) => one.matches(':dir(rtl)'))")
