@@ -1,5 +1,9 @@
 """The page, in a real browser."""
 
+import re
+import threading
+import time
+
 import pytest
 
 pytest.importorskip("playwright", reason="playwright is not installed: pip install playwright")
@@ -10,6 +14,8 @@ from spacy_psa.pipeline.coverage import Coverage
 from spacy_psa.studio.server.app import create_app
 from spacy_psa.studio.server.models import ServedModel
 from tests.helpers.nested_pipelines import DEEP, deep_pipeline
+from tests.helpers.patience import PATIENCE
+from tests.helpers.pipelines import random_nlp
 from tests.helpers.served import TEXT
 from tests.helpers.serving import running
 
@@ -217,6 +223,63 @@ def test_a_long_text_is_asked_for_where_it_is_seen(page):
     page.locator("#menu").get_by_role("button", name="Nothing here").click()
     page.wait_for_selector(".chips button")
     assert last.locator(".chips button").count() == 1
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    """Answers of the model need time."""
+    analyse = ServedModel.analyse
+
+    def slowly(self, *arguments):
+        time.sleep(0.3)
+        return analyse(self, *arguments)
+
+    monkeypatch.setattr(ServedModel, "analyse", slowly)
+
+
+def test_a_correction_waits_for_the_one_before_and_is_taken_back_alone(page, slow):
+    analyse(page, "Ada met Evans in Bath .")
+    words = page.locator(".component").first.locator(".word")
+
+    def choose(word, name):
+        words.nth(word).click()
+        page.locator("#menu").get_by_role("button", name=name).first.click()
+
+    choose(1, "LOC")
+    expect(page.locator(".chips button")).to_have_count(1)
+    choose(1, "Nothing here")  # which contradicts it
+    choose(4, "ORG")
+    expect(page.locator(".chips button")).to_have_text([re.compile(" is LOC ×"), "Bath is ORG ×"])
+
+
+def test_a_late_answer_for_another_model_is_not_shown(open_page, monkeypatch):
+    """The answers of the first model wait until the page shows the second."""
+    analyse_now, chosen = ServedModel.analyse, threading.Event()
+
+    def late(self, text, evidence, sentences, *rest):
+        if self.name == "first" and sentences and max(sentences) > 40:
+            chosen.wait(PATIENCE)
+        return analyse_now(self, text, evidence, sentences, *rest)
+
+    monkeypatch.setattr(ServedModel, "analyse", late)
+    pipelines = {"first": deep_pipeline(), "second": random_nlp()}
+    for nlp in pipelines.values():
+        nlp.add_pipe("sentencizer", first=True)
+    models = [ServedModel(name, nlp) for name, nlp in pipelines.items()]
+    with running(create_app(models)) as address:
+        page = open_page(address, "#model option")
+        analyse(page, "Ada left . " * 90)
+        names = page.locator(".component h2")
+        expect(names.first).to_have_text("crf_spans")
+        with page.expect_request("**/api/analyse"):
+            page.locator("article.sentence").nth(45).scroll_into_view_if_needed()
+        page.select_option("#model", "second")
+        expect(names.first).to_have_text("ner")
+        chosen.set()
+        last = page.locator("article.sentence").nth(45)
+        last.scroll_into_view_if_needed()
+        expect(last.locator(".component h2")).to_have_text("ner")
+        assert set(names.all_text_contents()) == {"ner"}
 
 
 # Nested spans
