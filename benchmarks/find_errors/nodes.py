@@ -43,7 +43,7 @@ from spacy_psa.sentences import document_batches, document_numbers, unannotated
 
 PARTS = ("dev", "test")
 UNFOUND = 1e3
-"""By how much nodes that no suspect is about are below all suspects."""
+"""Subtracted from the scores of nodes that are in no suspect, so that they come last."""
 
 
 def annotated(pipe: Any, docs: Sequence[Doc], nodes: Sequence[Sequence[Node]]) -> list[Doc]:
@@ -84,18 +84,23 @@ def damaged(pipe: Any, docs: Sequence[Doc], share: float, seed: int = 0) -> list
     for i, node in draw.sample(places, round(share * len(places))):
         own, length = nodes[i], len(docs[i])
         rest = [each for each in own if each != node]
-        others = [(*node[:2], label) for label in labels if (*node[:2], label) not in own]
         way = "type" if tags else draw.choice(["missed", "invented", "bounds", "type"])
-        ends = [each for each in moved(node, length) if fits(each, rest)]
-        ranges = [(start, end) for start in range(length) for end in range(start + 1, length + 1)]
-        free = [each for each in ranges if fits((*each, ""), own)]
+        free: list[Node] = []
+        if way == "invented":
+            ranges = (
+                (start, end) for start in range(length) for end in range(start + 1, length + 1)
+            )
+            free = [(*each, "") for each in ranges if fits((*each, ""), own)]
+        elif way == "bounds":
+            free = [each for each in moved(node, length) if fits(each, rest)]
         if way == "missed":
             nodes[i] = rest
         elif way == "invented" and free:
-            nodes[i] = [*own, (*draw.choice(free), draw.choice(labels))]
-        elif way == "bounds" and ends:
-            nodes[i] = [*rest, draw.choice(ends)]
+            nodes[i] = [*own, (*draw.choice(free)[:2], draw.choice(labels))]
+        elif way == "bounds" and free:
+            nodes[i] = [*rest, draw.choice(free)]
         else:
+            others = [(*node[:2], label) for label in labels if (*node[:2], label) not in own]
             other = draw.choice(others)
             nodes[i] = [other if each == node else each for each in own]
         nodes[i].sort(key=lambda each: (each[0], -each[1]))  # nodes of the same bounds stay

@@ -88,8 +88,8 @@ def calibrate(
     if figure is not None:
         check_matplotlib()
     kinds = get_args(SpanKind)
-    files = (output, json_path, gpu_id, figure)
-    with calibrating(model, pipe, kinds, SPAN_KINDS, paths, *files) as (nlp, component, record):
+    opened = calibrating(model, pipe, kinds, SPAN_KINDS, paths, output, json_path, gpu_id, figure)
+    with opened as (nlp, component, record):
         writes, component.confidence = component.confidence, True
         register()
         data = {name: _read(nlp, component, path) for name, path in paths.items()}

@@ -1,7 +1,6 @@
 """Probable errors of an annotation as JSON lines, the decisions about them, and corrected docs."""
 
 import json
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 from spacy.tokens import Doc, Span, SpanGroup
 
 from spacy_psa.analysis.label_errors import Suspect
-from spacy_psa.corpora.atomic import unwritable_as_input_error, write_text
+from spacy_psa.corpora.atomic import write_text
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.spans import SpanLabeler
 from spacy_psa.pipeline.chain.tagger import CRFTagger
@@ -18,6 +17,7 @@ from spacy_psa.sentences import name_of_document
 CONTEXT = 25
 """Tokens before and after a place that a row shows."""
 GROUP = "spans:"
+"""Before the name of a span group that is called like another layer."""
 KEYS = ("number", "doc", "layer", "kind", "chance", "annotated", "proposed", "first", "words")
 Row = dict[str, Any]
 
@@ -69,16 +69,17 @@ def write_rows(rows: Iterable[Row], path: Path) -> None:
     write_text(path, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows))
 
 
-def read_rows(path: Path, keys: Iterable[str] = KEYS) -> list[Row]:
-    """Read the rows that `write_rows` wrote, or other JSON lines whose objects have some keys."""
+def read_rows(path: Path, keys: Iterable[str] = KEYS, log: bool = False) -> list[Row]:
+    """Read the rows that `write_rows` wrote, or other JSON lines whose objects have some keys.
+
+    The last line of a `log` without its end was not written whole, and does not count.
+    """
     rows = []
     try:
-        lines = path.read_text(encoding="utf8").split("\n")  # other line ends may be in a text
+        *lines, last = path.read_text(encoding="utf8").split("\n")  # a text may have other ends
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read ({error}); check the path") from error
-    for number, line in enumerate(lines, 1):
-        if not line.strip() and number == len(lines):
-            continue
+    for number, line in enumerate([*lines, last] if last.strip() and not log else lines, 1):
         try:
             row = json.loads(line)
         except ValueError:
@@ -97,21 +98,11 @@ def decisions_path(path: Path) -> Path:
     return path.with_name(f"{path.stem}.decisions.jsonl")
 
 
-def _cut_half_line(log: Path) -> None:
-    """Cut off the beginning of a line at the end of a file, as a full disk leaves it."""
-    with unwritable_as_input_error(log):
-        content = log.read_bytes()
-        if not content.endswith(b"\n"):
-            os.truncate(log, content.rfind(b"\n") + 1)
-
-
 def read_decisions(path: Path) -> dict[int, bool]:
     """Read whether each decided row is accepted; the last decision about a row counts."""
     log = decisions_path(path)
     decided: dict[int, bool] = {}
-    if log.exists():
-        _cut_half_line(log)
-    for row in read_rows(log, ("number", "accept")) if log.exists() else ():
+    for row in read_rows(log, ("number", "accept"), log=True) if log.exists() else ():
         if row["accept"] is None:  # undone
             decided.pop(row["number"], None)
         else:

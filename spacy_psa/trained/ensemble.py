@@ -59,9 +59,9 @@ def _join(pipelines: dict[str, Language], name: str) -> Language:
     config["components"][name]["model"] = {"@architectures": "spacy-psa.Ensemble.v1", "*": members}
     joined = load_model_from_config(config)
     joined.vocab.from_bytes(first.vocab.to_bytes())
-    tokenizers: tuple[Any, Any] = (first.tokenizer, joined.tokenizer)
-    if hasattr(tokenizers[0], "to_bytes"):
-        tokenizers[1].from_bytes(tokenizers[0].to_bytes())
+    tokenizer: Any = joined.tokenizer
+    if hasattr(first.tokenizer, "to_bytes"):
+        tokenizer.from_bytes(first.tokenizer.to_bytes())
     joined.meta.update({key: value for key, value in first.meta.items() if key not in OF_MODEL})
     for own in first.component_names:  # also the disabled ones
         source: Any = first.get_pipe(own)

@@ -49,15 +49,12 @@ class Review:
     def decide(self, number: int, accept: bool | None) -> None:
         """Save a decision about a row; None undoes the last one."""
         with self._lock, unwritable_as_input_error(self.log):
-            with self.log.open("a", encoding="utf8") as stream:
-                whole = stream.tell()
-                try:
-                    stream.write(json.dumps({"number": number, "accept": accept}) + "\n")
-                    stream.flush()
-                    os.fsync(stream.fileno())
-                except OSError:
-                    os.truncate(self.log, whole)
-                    raise
+            with self.log.open("ab+") as stream:
+                stream.seek(0)
+                stream.truncate(stream.read().rfind(b"\n") + 1)  # a full disk may cut a line
+                stream.write(json.dumps({"number": number, "accept": accept}).encode() + b"\n")
+                stream.flush()
+                os.fsync(stream.fileno())
             if accept is None:
                 self.decided.pop(number, None)
             else:
