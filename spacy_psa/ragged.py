@@ -12,6 +12,23 @@ import torch
 from torch import Tensor
 
 
+def to_device(x: Tensor, device: torch.device | None) -> Tensor:
+    """Move what was computed on the CPU, such as places of tokens, to where it is needed.
+
+    For a GPU it is first put into pinned memory. So the program goes on while it is copied; it
+    would wait for all work of the GPU otherwise.
+
+    Args:
+        x: a tensor on any device.
+        device: None leaves the tensor where it is.
+    """
+    if device is None or x.device == device:
+        return x
+    if device.type == "cuda" and x.device.type == "cpu":
+        return x.pin_memory().to(device, non_blocking=True)
+    return x.to(device)
+
+
 def positions(lengths: Tensor, device: torch.device | None = None) -> tuple[Tensor, Tensor]:
     """Find the sentence of each flat token, and its place in that sentence.
 
@@ -29,7 +46,7 @@ def positions(lengths: Tensor, device: torch.device | None = None) -> tuple[Tens
     sentence = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
     starts = torch.cumsum(lengths, 0) - lengths
     place = torch.arange(len(sentence)) - starts[sentence]
-    return sentence.to(device), place.to(device)
+    return to_device(sentence, device), to_device(place, device)
 
 
 def pad(x: Tensor, lengths: Tensor, value: float = 0.0) -> Tensor:
@@ -68,7 +85,7 @@ def mask(lengths: Tensor, device: torch.device | None = None) -> Tensor:
         tensor([[ True,  True, False],
                 [ True,  True,  True]])
     """
-    return (torch.arange(int(lengths.max()))[None, :] < lengths[:, None]).to(device)
+    return to_device(torch.arange(int(lengths.max()))[None, :] < lengths[:, None], device)
 
 
 def with_boundaries(lengths: Tensor, device: torch.device | None = None) -> Tensor:
@@ -95,7 +112,7 @@ def with_boundaries(lengths: Tensor, device: torch.device | None = None) -> Tens
     rows[ends - 1] = total + 1
     sentence, place = positions(lengths)
     rows[(ends - longer)[sentence] + place + 1] = torch.arange(total)
-    return rows.to(device)
+    return to_device(rows, device)
 
 
 def batches_by_size(sizes: list[int], budget: int) -> Iterator[list[int]]:

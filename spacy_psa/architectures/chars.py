@@ -58,6 +58,7 @@ from spacy_psa.modules.characters import (
     CharTransformer,
 )
 from spacy_psa.modules.lookup import Lookup
+from spacy_psa.ragged import to_device
 from spacy_psa.sentences import sentence_bounds
 
 SETTINGS = {
@@ -157,13 +158,13 @@ def _embed_ends(model: Model, docs: list[Doc], words: list[str], is_train: bool)
     if is_train:
         add_rows(model, text)
     rows = _rows(shim, text, model.attrs["rows"])
-    padded = torch.cat([rows, rows.new_tensor([model.attrs["capacity"] + 1])])
+    padded = torch.cat([rows, rows.new_full((1,), model.attrs["capacity"] + 1)])
     lengths = numpy.array([len(word) for word in words])[:, None]
     ends = numpy.cumsum(lengths)[:, None]
     place = numpy.arange(n)
     first = numpy.where(place < lengths, ends - lengths + place, -1)
     last = numpy.where(n - place <= lengths, ends - n + place, -1)
-    letters = torch.from_numpy(numpy.hstack([first, last])).to(padded.device)
+    letters = to_device(torch.from_numpy(numpy.hstack([first, last])), padded.device)
     return run_shim(shim, (padded[letters],), is_train)
 
 
@@ -192,7 +193,7 @@ def _cut(words: list[str], size: int) -> list[str]:
 def _rows(shim: TorchShim, text: str, rows: dict[str, int]) -> Tensor:
     """Find the row of each character, 0 for a character without one."""
     numbers = torch.tensor(list(map(rows.get, text, repeat(0))), dtype=torch.int64)
-    return numbers.to(shim.device)
+    return to_device(numbers, shim.device)
 
 
 class _Characters(NamedTuple):
@@ -215,7 +216,7 @@ def _embed_sentences(
     rows = [model.attrs["rows"].get(character, 0) for character in read.text]
     shim = shim_of(model)
     characters, first, last = (
-        torch.tensor(numbers).to(shim.device) for numbers in (rows, read.first, read.last)
+        to_device(torch.tensor(numbers), shim.device) for numbers in (rows, read.first, read.last)
     )
     inputs = characters, torch.tensor(read.lengths), first, last
     vectors, backprop_vectors = run_shim(shim, inputs, is_train)

@@ -45,6 +45,7 @@ from spacy_psa.errors import (
 )
 from spacy_psa.modules.initialization import uniform
 from spacy_psa.modules.lookup import WordTable
+from spacy_psa.ragged import to_device
 
 WithoutVector = Literal["all", "numbers", "none"]
 END = "</s>"  # the bigram of the last character ends with it
@@ -327,8 +328,8 @@ def embed_forms(
     if is_train:
         _assign_rows(model, forms, known, vectors)
     shim = shim_of(model)
-    rows = torch.tensor(list(map(model.attrs["rows"].get, forms, repeat(0)))).to(shim.device)
-    trained, backprop = run_shim(shim, (rows,), is_train)
+    rows = torch.tensor(list(map(model.attrs["rows"].get, forms, repeat(0))))
+    trained, backprop = run_shim(shim, (to_device(rows, shim.device),), is_train)
     return trained + model.ops.asarray2f(pretrained), backprop
 
 
@@ -359,7 +360,7 @@ def _assign_rows(model: Model, forms: list[str], known: list[bool], vectors: Vec
     if bare:
         table = shim_of(model).module.get_parameter("table.weight")
         start = uniform(torch.empty(len(bare), table.shape[1]), model.attrs.get("init_std"))
-        table.data[bare] = start.to(table.device)
+        table.data[bare] = to_device(start, table.device)
 
 
 def _vectors(model: Model, docs: list[Doc]) -> Vectors:

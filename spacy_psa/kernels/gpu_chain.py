@@ -16,6 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from spacy_psa.ragged import to_device
+
 WARP = 32
 MOST_THREADS = 512
 MOST_TAGS = 3000
@@ -160,7 +162,7 @@ def pair_index(previous: Tensor, begins: Tensor, device: torch.device) -> PairIn
     order = torch.argsort(previous, stable=True)
     tags = torch.arange(len(begins))
     ends = torch.searchsorted(previous[order], tags)
-    return PairIndex(*(x.contiguous().to(device) for x in (previous, begins, order, ends)))
+    return PairIndex(*(to_device(x.contiguous(), device) for x in (previous, begins, order, ends)))
 
 
 @cache
@@ -211,7 +213,7 @@ def _sums(flat: Tensor, lengths: Tensor, index: PairIndex, shares: Tensor | None
 
 def _starts(lengths: Tensor, device: torch.device) -> Tensor:
     """The first token of each sentence, and the end of the last: (B + 1,) int64."""
-    return torch.nn.functional.pad(torch.cumsum(lengths, 0), (1, 0)).to(device)
+    return to_device(torch.nn.functional.pad(torch.cumsum(lengths, 0), (1, 0)), device)
 
 
 def _launch(name: str, arguments: tuple[Any, ...], blocks: int, tags: int) -> None:

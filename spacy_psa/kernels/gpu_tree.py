@@ -20,6 +20,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from spacy_psa.ragged import to_device
+
 try:
     import triton
     import triton.language as tl
@@ -199,14 +201,14 @@ def _launch(
         meaning only in the log semiring with the outside.
     """
     cells = lengths * (lengths + 1) // 2
-    firsts = (torch.cumsum(cells, 0) - cells).to(label.device)
+    firsts = to_device(torch.cumsum(cells, 0) - cells, label.device)
     inner, left, right = label.new_empty((3, len(label)), dtype=torch.float64).unbind()
     split = torch.empty(len(label) if best else 0, dtype=torch.int32, device=label.device)
     shares = label.new_zeros((4, len(label) if outside else 0), dtype=torch.float64)
     as_left, as_right, with_label, without = shares.unbind()
     total, entropy = label.new_zeros((2, len(lengths)), dtype=torch.float64).unbind()
     if len(lengths):
-        given = label, null, firsts, lengths.to(label.device), width
+        given = label, null, firsts, to_device(lengths, label.device), width
         filled = left, right, inner, split, as_left, as_right, total, with_label, without, entropy
         sizes = {"STARTS": STARTS, "SPLITS": SPLITS}
         # Without stages, so that no load moves before a barrier.

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from spacy_psa.modules.initialization import WithoutDraws
 from spacy_psa.modules.products import Precision, multiplier, multipliers
+from spacy_psa.ragged import to_device
 
 
 class _Pairs(nn.Module):
@@ -107,7 +108,7 @@ class LabelPair(_Pairs):
 
     def forward(self, z: Tensor, lengths: Tensor) -> Tensor:
         """Compute the potentials of z (N, d) of sentences of `lengths` (B,) -> (N, pairs)."""
-        first = (torch.cumsum(lengths, 0) - lengths).to(z.device)
+        first = to_device(torch.cumsum(lengths, 0) - lengths, z.device)
         pair, start = multipliers(self.precision, self.pair, self.start)
         return self.place_start(pair(z), start(z[first]), first)
 
@@ -156,10 +157,10 @@ class EmissionTransition(_Pairs):
 
     def forward(self, z: Tensor, lengths: Tensor) -> Tensor:
         """Compute the potentials of z (N, d) of sentences of `lengths` (B,) -> (N, pairs)."""
-        ends = torch.cumsum(lengths, 0).to(z.device)
+        ends = to_device(torch.cumsum(lengths, 0), z.device)
         emission = multiplier(self.emission, self.precision)(z)
         emission = emission.index_put((ends - 1,), self.end, accumulate=True)
-        first = ends - lengths.to(z.device)
+        first = ends - to_device(lengths, z.device)
         if self.keep_apart:
             return emission.index_put((first,), self.start, accumulate=True)
         if self.kept is None:  # the tags need not be looked up

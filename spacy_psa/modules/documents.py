@@ -20,7 +20,7 @@ from spacy_psa.kernels import available
 from spacy_psa.modules.dropout import Dropout
 from spacy_psa.modules.initialization import glorot
 from spacy_psa.modules.products import Precision, multiplier_of_all, multipliers
-from spacy_psa.ragged import positions
+from spacy_psa.ragged import positions, to_device
 
 Scoring = Literal["attention", "mean"]
 Ints = NDArray[np.int64]
@@ -121,7 +121,7 @@ class DocumentMemory(DocumentAttention):
             occurrences: (N, k) int64, rows of x with the other occurrences of each token's word;
                 -1 in the places that are left, which are the last ones of a row.
         """
-        occurrences = occurrences.to(x.device)
+        occurrences = to_device(occurrences, x.device)
         read = occurrences.new_zeros(len(x) + 1, dtype=torch.bool)
         read[occurrences] = True  # row -1, the last one, stands for none
         reads = (occurrences >= 0).any(1)
@@ -279,14 +279,14 @@ class SentenceContext(DocumentAttention):
         """
         sentence, _ = positions(lengths, x.device)
         sums = x.new_zeros(len(lengths), x.shape[1]).index_add(0, sentence, x)
-        means = sums / lengths.to(x.device)[:, None]
+        means = sums / to_device(lengths, x.device)[:, None]
         query, key, value, project = multipliers(
             self.precision, self.query, self.key, self.value, self.project
         )
         token, gate_token, gate_context = multipliers(
             self.precision, self.token, self.gate_token, self.gate_context
         )
-        context = self.read(query(means), key(means), value(means), near.to(x.device))
+        context = self.read(query(means), key(means), value(means), to_device(near, x.device))
         added = self.dropout(torch.tanh(project(context)))
         gate = torch.sigmoid(gate_token(token(x)) + gate_context(context)[sentence])
         return torch.lerp(added[sentence], x, gate)

@@ -13,7 +13,7 @@ from spacy_psa.errors import InputError, SettingError, check_choice, check_rates
 from spacy_psa.modules.int8 import Int8Linear
 from spacy_psa.modules.products import Precision, products
 from spacy_psa.modules.transformer import Bias, attend, join_heads, split_heads
-from spacy_psa.ragged import positions, with_boundaries
+from spacy_psa.ragged import positions, to_device, with_boundaries
 
 
 class SplitLinear(nn.Module):
@@ -366,7 +366,7 @@ class FactoredTransformer(nn.Module):
             return y
         # Counted on the CPU: on a GPU, it would wait to learn how many rows there are.
         words = (with_boundaries(lengths) < len(x)).nonzero()[:, 0]
-        return y.index_select(0, words.to(x.device))
+        return y.index_select(0, to_device(words, x.device))
 
 
 def window_bias(x: Tensor, lengths: Tensor, window: int, relaxed: bool) -> Bias:
@@ -377,7 +377,7 @@ def window_bias(x: Tensor, lengths: Tensor, window: int, relaxed: bool) -> Bias:
         relaxed: as in `FactoredTransformer`.
     """
     place = torch.arange(int(lengths.max()), device=x.device)
-    free = (place < 2) | (place >= lengths.to(x.device)[:, None] - 2)  # (B, n)
+    free = (place < 2) | (place >= to_device(lengths, x.device)[:, None] - 2)  # (B, n)
     least = torch.finfo(x.dtype).min
 
     def rows(start: int, stop: int) -> Tensor:

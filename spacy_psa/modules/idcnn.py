@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from spacy_psa.errors import SettingError, check_choice, check_rates, check_sizes
 from spacy_psa.modules.dropout import Dropout
 from spacy_psa.modules.products import Precision, affine
-from spacy_psa.ragged import positions
+from spacy_psa.ragged import positions, to_device
 
 
 class IDCNN(nn.Module):
@@ -89,7 +89,8 @@ class IDCNN(nn.Module):
         """Encode x (N, nI) of sentences of `lengths` (B,) -> (N, filters)."""
         layers = [self.input, *self.block]
         near = {
-            c.dilation: neighbours(lengths, c.kernel_size, c.dilation).to(x.device) for c in layers
+            c.dilation: to_device(neighbours(lengths, c.kernel_size, c.dilation), x.device)
+            for c in layers
         }
         h = torch.relu(self.input(self.input_dropout(x), near[1]))
         for iteration in range(self.iterations):

@@ -30,6 +30,7 @@ from spacy_psa.modules.products import (
     in_float32,
     linear,
 )
+from spacy_psa.ragged import to_device
 
 BLOCK_ROWS = 2048
 
@@ -98,7 +99,7 @@ class BiLSTM(nn.Module):
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """Encode x (N, nI) of sentences of `lengths` (B,) -> (N, 2 * hidden)."""
         packing = Packing(lengths)
-        places = [place.to(x.device) for place in packing.places]
+        places = [to_device(place, x.device) for place in packing.places]
         if self.training:
             x = self.input_dropout(x)
         for depth, layer in enumerate(self.layers):
@@ -123,7 +124,7 @@ class BiLSTM(nn.Module):
         """
         packing = Packing(lengths)
         forward, backward = _packed(self.layers[0], x, packing, self.precision)
-        last = packing.last.to(forward.device)
+        last = to_device(packing.last, forward.device)
         return torch.cat([forward[last], backward[last]], -1)
 
 
@@ -189,7 +190,7 @@ def _packed(
         if isinstance(layer, nn.LSTM) and x.rows.device.type == "cpu":
             return _annotated(layer, [x, x], index, sizes, precision)
         x = x.spread(x.rows)
-    index = index.to(x.device)
+    index = to_device(index, x.device)
     if not isinstance(layer, nn.LSTM):
         int8: Any = layer
         return int8.packed(x, index, sizes)

@@ -17,6 +17,7 @@ from spacy_psa.errors import SettingError, check_choice, check_sizes
 from spacy_psa.modules.initialization import glorot
 from spacy_psa.modules.pretrained_files import library
 from spacy_psa.modules.products import Precision, products, used_precision
+from spacy_psa.ragged import to_device
 
 Pooling = Literal["mean", "first"]
 LONGEST_WORD = 1000
@@ -178,9 +179,9 @@ class PretrainedEncoder(nn.Module):
             if len(rows):
                 starts = torch.cumsum(bags, 0) - bags
                 vectors = self._encode(pieces).flatten(0, 1)
-                at = [each.to(out.device) for each in (places, starts)]
+                at = [to_device(each, out.device) for each in (places, starts)]
                 means = F.embedding_bag(at[0], vectors, at[1], mode="mean")
-                out.index_copy_(0, rows.to(out.device), means)
+                out.index_copy_(0, to_device(rows, out.device), means)
         return out
 
     def _encode(self, pieces: Sequence[Tensor]) -> Tensor:
@@ -193,8 +194,8 @@ class PretrainedEncoder(nn.Module):
         weight = next(self.net.parameters())
         with torch.set_grad_enabled(gradient), products(self.precision, weight):
             output = self.net(
-                input_ids=ids.to(weight.device),
-                attention_mask=mask.to(weight.device),
+                input_ids=to_device(ids, weight.device),
+                attention_mask=to_device(mask, weight.device),
                 output_hidden_states=not last,
             )
         final = output.last_hidden_state  # the last of hidden_states may lack a normalisation

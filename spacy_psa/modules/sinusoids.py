@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from spacy_psa.ragged import positions
+from spacy_psa.ragged import positions, to_device
 
 
 class SinusoidalPositions(nn.Module):
@@ -30,7 +30,8 @@ class SinusoidalPositions(nn.Module):
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """Add the encoding to x (N, d) of sentences of `lengths` (B,) -> (N, d)."""
         encoding = sinusoids(torch.arange(int(lengths.max())), self.width)
-        return x + encoding.to(x)[positions(lengths, x.device)[1]]
+        encoding = to_device(encoding, x.device).to(x.dtype)
+        return x + encoding[positions(lengths, x.device)[1]]
 
 
 def sinusoids(place: Tensor, width: int) -> Tensor:

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from spacy_psa.modules.dropout import Dropout
-from spacy_psa.ragged import positions
+from spacy_psa.ragged import positions, to_device
 
 ROWS = 64
 """The first tokens of spans that are multiplied together."""
@@ -83,14 +83,14 @@ class SpanScorer(nn.Module):
             block = block.reshape(-1, labels)
             if not torch.is_grad_enabled():  # keep only the spans, not the whole square
                 own = rows[used : used + size] - place
-                block = block.index_select(0, own.to(y.device))
+                block = block.index_select(0, to_device(own, y.device))
                 used += size
             place += (stop - start) * (end - start)
             products.append(block)
         scores = torch.cat(products)
         if torch.is_grad_enabled():
-            scores = scores.index_select(0, rows.to(y.device))
-        starts, ends = starts.to(y.device), ends.to(y.device)
+            scores = scores.index_select(0, to_device(rows, y.device))
+        starts, ends = to_device(starts, y.device), to_device(ends, y.device)
         scores = scores + self.from_first(first)[starts] + self.from_last(last)[ends]
         return scores + self._between(y, starts, ends)
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from spacy_psa.kernels import available
-from spacy_psa.ragged import with_boundaries
+from spacy_psa.ragged import to_device, with_boundaries
 
 BLOCK = 2**17
 """The spans whose hidden layer is in memory at once in prediction; 500 tokens have as many."""
@@ -36,7 +36,7 @@ def span_fenceposts(lengths: Tensor, device: torch.device | None = None) -> tupl
         ends.append(end + offset)
         offset += n + 1
     start, end = numpy.concatenate(starts), numpy.concatenate(ends)
-    return torch.from_numpy(start).to(device), torch.from_numpy(end).to(device)
+    return to_device(torch.from_numpy(start), device), to_device(torch.from_numpy(end), device)
 
 
 def span_hidden(
@@ -146,7 +146,7 @@ class SpanScores(nn.Module):
         last = torch.cumsum(lengths + 2, 0) - 1  # no fencepost is to the right of STOP
         keep = torch.ones(len(y), dtype=torch.bool)
         keep[last] = False
-        rows = keep.nonzero()[:, 0].to(y.device)
+        rows = to_device(keep.nonzero()[:, 0], y.device)
         return left.index_select(0, rows) + right.index_select(0, rows + 1)
 
 
@@ -186,5 +186,5 @@ class TagScores(nn.Module):
             last = torch.cumsum(lengths, 0) - 1
             keep = torch.ones(len(y), dtype=torch.bool)
             keep[last] = keep[last - lengths + 1] = False
-            y = y.index_select(0, keep.nonzero()[:, 0].to(y.device))
+            y = y.index_select(0, to_device(keep.nonzero()[:, 0], y.device))
         return self.label(torch.relu(self.norm(self.inner(y))))

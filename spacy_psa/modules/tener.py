@@ -16,6 +16,7 @@ from spacy_psa.modules.transformer import (
     one_hot_places,
     split_heads,
 )
+from spacy_psa.ragged import to_device
 
 
 class RelativeAttention(nn.Module):
@@ -91,7 +92,8 @@ class RelativeAttention(nn.Module):
         projected = (self.query(x), x if self.key is None else self.key(x))
         q, k = (split_heads(part, lengths, self.heads) for part in projected)
         n = q.shape[2]
-        table = sinusoids(torch.arange(n - 1, -n - 1, -1), self.head_width).to(x)
+        table = sinusoids(torch.arange(n - 1, -n - 1, -1), self.head_width)
+        table = to_device(table, x.device).to(x.dtype)
         toward = (q + self.v[:, None]) * self.scale
 
         def bias(start: int, stop: int) -> Tensor:

@@ -17,7 +17,7 @@ from spacy_psa.modules.position_bias import PositionBias, Version
 from spacy_psa.modules.products import Precision, products
 from spacy_psa.modules.self_attentive import AttentionHeads
 from spacy_psa.modules.sinusoids import SinusoidalPositions
-from spacy_psa.ragged import mask, pad, unpad
+from spacy_psa.ragged import mask, pad, to_device, unpad
 
 # Size of the scores of a chunk of `attend`. About six tensors of this size exist at once. It must
 # be at least 32 MiB: glibc puts smaller tensors on its heap, where the few that stay separate the
@@ -91,7 +91,7 @@ def attend(
                 chunks.append(chunk(start, stop))
     out = chunks[0] if len(chunks) == 1 else torch.cat(chunks, 2)
     if masked:
-        out = out.masked_fill((lengths == 1).to(q.device)[:, None, None, None], 0.0)
+        out = out.masked_fill(to_device(lengths == 1, q.device)[:, None, None, None], 0.0)
     return out
 
 
@@ -167,7 +167,7 @@ def one_hot_places(x: Tensor, lengths: Tensor, heads: int) -> Tensor:
     The mean of these vectors by attention weights is the weights themselves.
     """
     n = int(lengths.max())
-    return torch.eye(n).to(x).expand(len(lengths), heads, n, n)
+    return torch.eye(n, dtype=x.dtype, device=x.device).expand(len(lengths), heads, n, n)
 
 
 def _rows_of(psi: PositionBias, x: Tensor, lengths: Tensor) -> Bias:

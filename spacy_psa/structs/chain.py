@@ -17,6 +17,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from spacy_psa import kernels
 from spacy_psa.kernels import gpu_chain
+from spacy_psa.ragged import to_device
 from spacy_psa.structs import chain_kernels
 from spacy_psa.structs.distribution import StructuredDistribution, check_masks, recording
 from spacy_psa.structs.semiring import Entropy, KMax, Log, Max, Semiring
@@ -72,7 +73,7 @@ class LinearChain(StructuredDistribution[Tensor]):
             raise ValueError(f"lengths must be from 1 to {longest}, not {lengths.tolist()}")
         if allowed is not None:
             check_masks(allowed=(allowed, (batch, longest, tags)))
-            excluded = ~allowed.to(potentials.device)[:, :, None, :]
+            excluded = ~to_device(allowed, potentials.device)[:, :, None, :]
             potentials = potentials.masked_fill(excluded, -torch.inf)
         self.potentials = potentials
         self.lengths = lengths
@@ -105,7 +106,8 @@ class LinearChain(StructuredDistribution[Tensor]):
         if end is not None:
             last = torch.arange(longest) == lengths.to("cpu")[:, None] - 1
             # Not a product with 0 and 1, because `end` may be -inf.
-            emissions = emissions + torch.where(last.to(emissions.device)[:, :, None], end, 0.0)
+            last = to_device(last, emissions.device)
+            emissions = emissions + torch.where(last[:, :, None], end, 0.0)
         first = emissions[:, :1] if start is None else emissions[:, :1] + start
         rest = emissions[:, 1:, None, :].expand(-1, -1, tags, -1)
         if transitions is not None:
@@ -280,7 +282,7 @@ class LinearChain(StructuredDistribution[Tensor]):
             # H = Σ_t H(y_{t-1}, y_t) - H(y_{t-1}) subtracts no large numbers.
             tags = torch.xlogy(self.marginals, self.marginals).sum(2, dtype=torch.float64)
             inner = torch.arange(tags.shape[1]) < self.lengths[:, None] - 1
-            entropy = tags.masked_fill(~inner.to(self.device), 0.0).sum(1) - self._pair_sum
+            entropy = tags.masked_fill(~to_device(inner, self.device), 0.0).sum(1) - self._pair_sum
             return entropy.clamp(min=0.0).to(self.dtype)
         with recording():
             return self._total(Entropy(), self.potentials)[1].to(self.dtype)
@@ -342,14 +344,17 @@ class LinearChain(StructuredDistribution[Tensor]):
         batch = len(self.lengths)
         legal = torch.ones_like(self.potentials, dtype=torch.bool)
         if allowed is not None:
-            legal &= allowed.to(legal.device)[:, :, None]
+            legal &= to_device(allowed, legal.device)[:, :, None]
         if transitions is not None:
             everywhere = transitions.dim() == 2
-            legal[:, 1:] &= (transitions if everywhere else transitions[:, 1:]).to(legal.device)
+            between = transitions if everywhere else transitions[:, 1:]
+            legal[:, 1:] &= to_device(between, legal.device)
         if start is not None:
-            legal[:, 0] &= start.to(legal.device)
+            legal[:, 0] &= to_device(start, legal.device)
         if end is not None:
-            legal[torch.arange(batch), self.lengths - 1] &= end.to(legal.device)
+            rows = torch.arange(batch, device=legal.device)
+            last = to_device(self.lengths - 1, legal.device)
+            legal[rows, last] &= to_device(end, legal.device)
         return LinearChain(self.potentials.masked_fill(~legal, -torch.inf), self.lengths)
 
     # ---------------------------------------------------------------------- inference
@@ -372,7 +377,7 @@ class LinearChain(StructuredDistribution[Tensor]):
         """The places that hold a token, (B, n) bool."""
         with recording():
             places = torch.arange(self.shape[1])
-            return (places < self.lengths[:, None]).to(self.device)
+            return to_device(places < self.lengths[:, None], self.device)
 
     @cached_property
     def _log_z(self) -> Tensor:
@@ -410,7 +415,7 @@ class LinearChain(StructuredDistribution[Tensor]):
 
             potentials = self.potentials.detach().cpu().contiguous().numpy()
             best = kernel.kbest(potentials, self.lengths.numpy(), k)
-            scores, tags = (torch.from_numpy(each).to(self.device) for each in best)
+            scores, tags = (to_device(torch.from_numpy(each), self.device) for each in best)
         else:
             scores, tags = self._trace(KMax(k))
         return scores, [self._cut(rows) for rows in tags]
@@ -477,7 +482,7 @@ class LinearChain(StructuredDistribution[Tensor]):
 
     def _checked(self, values: Sequence[Tensor] | Tensor) -> Tensor:
         """Return values as (B, n) tags, 0 beyond the length of a sentence."""
-        tags = self._padded(values).to(self.device).masked_fill(~self._mask, 0)
+        tags = to_device(self._padded(values), self.device).masked_fill(~self._mask, 0)
         if bool(((tags < 0) | (tags >= self.shape[2])).any()):
             raise ValueError(f"tags must be from 0 to {self.shape[2] - 1}")
         return tags

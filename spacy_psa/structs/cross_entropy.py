@@ -5,6 +5,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+from spacy_psa.ragged import to_device
 from spacy_psa.structs.chain import LinearChain
 from spacy_psa.structs.nested_spans import NestedSpans
 from spacy_psa.structs.tree import SpanTree
@@ -133,7 +134,7 @@ def coarse_cross_entropy(
     leave = scores(*torch.meshgrid(run, every, indexing="ij"))
     rows, at, before = (begins > RARE).nonzero().T
     weights, sums = begins[rows, at, before], enter[rows, at, before]
-    last = teacher.lengths.to(rows.device) - 1
+    last = to_device(teacher.lengths, rows.device) - 1
     ended: list[list[Tensor]] = []
     while len(rows):
         ends = at == last[rows]

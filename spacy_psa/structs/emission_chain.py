@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from spacy_psa import kernels
-from spacy_psa.ragged import pad, positions
+from spacy_psa.ragged import pad, positions, to_device
 from spacy_psa.structs.chain import LinearChain, is_compiled
 from spacy_psa.structs.distribution import recording
 from spacy_psa.structs.pair_chain import PairChain, TagPairs, has_pairs
@@ -72,7 +72,7 @@ class EmissionChain(PairChain):
         with recording():
             pairs, device = self.pairs, self.device
             previous, tag, begins = (
-                x.to(device) for x in (pairs.previous, pairs.tag, pairs.begins[:-1])
+                to_device(x, device) for x in (pairs.previous, pairs.tag, pairs.begins[:-1])
             )
             flat = self.emissions[:, tag] + self.transitions[previous, tag]
             starts = self._first[:, None], begins
@@ -102,7 +102,7 @@ class EmissionChain(PairChain):
 
     def select(self, rows: Tensor) -> EmissionChain:
         kept = torch.isin(positions(self.lengths)[0], rows)
-        return self._with(self.emissions[kept.to(self.device)], lengths=self.lengths[rows])
+        return self._with(self.emissions[to_device(kept, self.device)], lengths=self.lengths[rows])
 
     def uniform(self) -> EmissionChain:
         even = (
@@ -125,13 +125,13 @@ class EmissionChain(PairChain):
             return super()._constrained(allowed, transitions, start, end)
         legal = torch.ones_like(self.emissions, dtype=torch.bool)
         if allowed is not None:
-            legal &= allowed.to(self.device)[positions(self.lengths, self.device)]
+            legal &= to_device(allowed, self.device)[positions(self.lengths, self.device)]
         for rows, possible in ((self._first, start), (self._last, end)):
             if possible is not None:
-                legal[rows] &= possible.to(self.device)
+                legal[rows] &= to_device(possible, self.device)
         between = self.transitions
         if transitions is not None:
-            between = between.masked_fill(~transitions.to(self.device), -torch.inf)
+            between = between.masked_fill(~to_device(transitions, self.device), -torch.inf)
         return self._with(self.emissions.masked_fill(~legal, -torch.inf), between)
 
     def expected_score(self, other: LinearChain) -> Tensor:
@@ -150,13 +150,14 @@ class EmissionChain(PairChain):
         if not self.is_scaled:
             return super().marginals_of(previous, tags)
         legal = self.pairs.places[previous, tags] < len(self.pairs)
-        likely = self.sums.of_pairs(previous.to(self.device), tags.to(self.device))
-        return pad(likely.masked_fill(~legal.to(self.device), 0.0).to(self.dtype), self.lengths)
+        likely = self.sums.of_pairs(to_device(previous, self.device), to_device(tags, self.device))
+        likely = likely.masked_fill(~to_device(legal, self.device), 0.0)
+        return pad(likely.to(self.dtype), self.lengths)
 
     def marginals_but(self, previous: Tensor, tags: Tensor) -> Tensor:
         if not self.is_scaled or torch.isin(tags, self.pairs.block[1]).any():
             return super().marginals_but(previous, tags)
-        sums = self.sums.leaving(previous.to(self.device), tags.to(self.device))
+        sums = self.sums.leaving(to_device(previous, self.device), to_device(tags, self.device))
         return pad(sums.to(self.dtype), self.lengths)
 
     @cached_property
@@ -202,7 +203,7 @@ class EmissionChain(PairChain):
     @cached_property
     def is_scaled(self) -> bool:
         """Whether scaled sums are exact: no transition to a tag is much below the others."""
-        rows, columns = (x.to(self.device) for x in self.pairs.block)
+        rows, columns = (to_device(x, self.device) for x in self.pairs.block)
         block = self.transitions.detach()[rows][:, columns]
         return bool((block.amax(0) - block.amin(0)).max() < SPREAD)
 
@@ -240,14 +241,15 @@ class EmissionChain(PairChain):
 
         scores, tags = map(torch.from_numpy, kbest(*self._arrays(), k))
         lengths = self.lengths.tolist()
-        return scores.to(self.device), [list(each.to(self.device).split(lengths)) for each in tags]
+        ranked = [list(to_device(each, self.device).split(lengths)) for each in tags]
+        return to_device(scores, self.device), ranked
 
     def _sample(self, n: int, generator: torch.Generator | None) -> list[list[Tensor]]:
         if not self.is_scaled:
             return super()._sample(n, generator)
-        illegal = (self.pairs.places == len(self.pairs)).to(self.device)
+        illegal = to_device(self.pairs.places == len(self.pairs), self.device)
         after = self.transitions.detach().double().masked_fill(illegal, -torch.inf).T
-        lengths = self.lengths.to(self.device)
+        lengths = to_device(self.lengths, self.device)
         drawn: list[Tensor] = []
         for t in reversed(range(self.shape[1])):
             goes_on = t + 1 < lengths
@@ -274,7 +276,7 @@ class EmissionChain(PairChain):
         before = tags.roll(1)
         scores = self.emissions.gather(1, tags[:, None])[:, 0].double()
         between = self.transitions[before, tags].double()
-        legal = self.pairs.places.to(self.device)[before, tags] < len(self.pairs)
+        legal = to_device(self.pairs.places, self.device)[before, tags] < len(self.pairs)
         between = torch.where(legal, between, -torch.inf)
         scores = scores + torch.where(place > 0, between, 0.0)
         return scores.new_zeros(len(self.lengths)).index_add(0, sentence, scores)

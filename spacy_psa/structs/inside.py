@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from spacy_psa.ragged import to_device
 from spacy_psa.structs.semiring import Log, Semiring
 from spacy_psa.structs.span_cells import SpanCells
 from spacy_psa.structs.tree_kernels import inside_outside
@@ -45,8 +46,8 @@ def total(
     longest = max(cells.lengths.tolist(), default=1)
     place = torch.full((len(cells.lengths), longest + 1, longest + 1), len(cells))
     place[cells.sentence, cells.start, cells.end] = torch.arange(len(cells))
-    place = place.to(labelled.device)
-    impossible = fit(semiring.lift(null.new_tensor([-torch.inf], dtype=torch.float64)))
+    place = to_device(place, labelled.device)
+    impossible = fit(semiring.lift(null.new_full((1,), -torch.inf, dtype=torch.float64)))
     label = torch.cat([label, impossible], 1)
     either = torch.cat([either, impossible], 1)
 
@@ -63,7 +64,7 @@ def total(
         whole.append(with_label[:, :, 0])
         left = torch.cat([left, pad(with_label, (0, width - 1))[..., None]], -1)
         right = torch.cat([right, pad(with_any, (width - 1, 0))[..., None]], -1)
-    own = (cells.lengths - 1).to(labelled.device).expand(size, 1, -1)
+    own = to_device(cells.lengths - 1, labelled.device).expand(size, 1, -1)
     # A sum over one value has no gradient where nothing is possible.
     return semiring.sum(torch.stack(whole, 1).gather(1, own), -2)
 
@@ -132,7 +133,7 @@ class LogPartition(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
         labelled, null, label, with_label, without = ctx.saved_tensors
-        gradient = gradient[ctx.cells.sentence.to(gradient.device)]
+        gradient = gradient[to_device(ctx.cells.sentence, gradient.device)]
         if torch.is_grad_enabled():  # create_graph: it will be differentiated again
             marginals, alone = marginals_by_autograd(labelled, null, ctx.cells)
             own = gradient.to(labelled.dtype)

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from spacy_psa import kernels
-from spacy_psa.ragged import positions
+from spacy_psa.ragged import positions, to_device
 from spacy_psa.structs.distribution import recording
 from spacy_psa.structs.nested_spans import NestedSpans
 from spacy_psa.structs.semiring import Entropy, KMax, Log, Max, Sample, Semiring
@@ -66,13 +66,13 @@ class LabelLayers(NestedSpans):
             )
 
         cells, device = self._cells, labelled.device
-        sentence, start = cells.sentence.to(device), cells.start.to(device)
-        more = (cells.end - cells.start).to(device) - 1
+        sentence, start = to_device(cells.sentence, device), to_device(cells.start, device)
+        more = to_device(cells.end - cells.start, device) - 1
         batch, n, labels = len(self.lengths), int(self.lengths.max()), labelled.shape[1]
         dense = labelled.new_full((batch, n, cells.width, labels), -torch.inf, dtype=torch.float64)
         dense = dense.index_put((sentence, start, more), labelled.double())
         outside = dense.new_zeros(batch, n, labels)
-        outside = outside.index_put(positions(self.lengths, device), self._null.to(device))
+        outside = outside.index_put(positions(self.lengths, device), to_device(self._null, device))
         sums = [fit(semiring.lift(dense.new_zeros(batch, labels)))]
         for end in range(1, n + 1):
             wide = min(cells.width, end)
@@ -83,7 +83,7 @@ class LabelLayers(NestedSpans):
             before = torch.stack([sums[end - 1], *(sums[i] for i in starts.tolist())], 2)
             sums.append(fit(semiring.sum(semiring.times(before, semiring.lift(steps)), -2)))
         every = torch.stack(sums, 2)
-        at = self.lengths.to(device)[None, :, None, None].expand(size, -1, 1, labels)
+        at = to_device(self.lengths, device)[None, :, None, None].expand(size, -1, 1, labels)
         last = every.gather(2, at)[:, :, 0]
         joint = last[..., 0]
         for label in range(1, labels):
@@ -110,7 +110,8 @@ class LabelLayers(NestedSpans):
 
         log_z, marginals = forward_backward(*self._arrays)
         device = self.labelled.device
-        return torch.from_numpy(log_z).to(device), torch.from_numpy(marginals).to(device)
+        found = map(torch.from_numpy, (log_z, marginals))
+        return tuple(to_device(each, device) for each in found)  # type: ignore[return-value]
 
     @property
     def _arrays(self) -> tuple[Any, ...]:
@@ -154,7 +155,7 @@ class LabelLayers(NestedSpans):
         from spacy_psa.kernels.label_layers import viterbi
 
         best, rows, labels = map(torch.from_numpy, viterbi(*self._arrays))
-        return best.to(self.labelled.device), rows, labels
+        return to_device(best, self.labelled.device), rows, labels
 
     def _kbest(self, k: int) -> tuple[Tensor, list[list[Tree]]]:
         # Time and memory grow with k squared, so ask for no more sets than there are.
@@ -199,7 +200,7 @@ class LabelLayers(NestedSpans):
                 outside[first + start : first + end, label - 1] = 0.0
             first += n
         if nodes:
-            owner, rows, columns = torch.tensor(nodes).to(scores.device).unbind(1)
+            owner, rows, columns = to_device(torch.tensor(nodes), scores.device).unbind(1)
             scored = self.labelled[rows, columns].double().masked_fill(rows < 0, -torch.inf)
             scores = scores.index_add(0, owner, scored)
         return scores.index_add(0, positions(self.lengths, scores.device)[0], outside.sum(1))
@@ -238,8 +239,9 @@ class LabelLayers(NestedSpans):
             row = self.row(b, start, end)
             if row >= 0:
                 legal[row] &= ~chosen[1:]
-        labelled = self.labelled.masked_fill(~legal.to(self.labelled.device), -torch.inf)
-        return type(self).__new__(type(self))._fill(labelled, outside.to(self._null.device), cells)
+        labelled = self.labelled.masked_fill(~to_device(legal, self.labelled.device), -torch.inf)
+        null = to_device(outside, self._null.device)
+        return type(self).__new__(type(self))._fill(labelled, null, cells)
 
 
 class _LogPartition(torch.autograd.Function):
@@ -260,5 +262,5 @@ class _LogPartition(torch.autograd.Function):
             marginals = (
                 LabelLayers.__new__(LabelLayers)._fill(labelled, null, cells)._expected(True)
             )
-        owner = cells.sentence.to(gradient.device)
+        owner = to_device(cells.sentence, gradient.device)
         return (gradient[owner, None] * marginals).to(labelled.dtype), None

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from spacy_psa.ragged import to_device
 from spacy_psa.structs.chain import LinearChain
 from spacy_psa.structs.distribution import recording
 from spacy_psa.structs.nested_spans import NestedSpans
@@ -42,7 +43,7 @@ def count_moments(chain: LinearChain, weights: Tensor) -> tuple[Tensor, Tensor]:
         steps = (pairs[:, t].double() / before.masked_fill(before == 0, 1.0)).transpose(1, 2)
         here = marginals[:, t, :, None]
         reached = steps @ first
-        inside = (t < chain.lengths).to(marginals.device)[:, None, None]
+        inside = to_device(t < chain.lengths, marginals.device)[:, None, None]
         second = torch.where(inside, steps @ second + w * (2 * reached + w * here), second)
         first = torch.where(inside, reached + w * here, first)
     mean = first.sum(1)
@@ -70,7 +71,7 @@ def span_moments(spans: NestedSpans, weights: Tensor) -> tuple[Tensor, Tensor]:
         labelled = spans.labelled.detach().double()
         w = weights.to(labelled)
         t = labelled.new_zeros(len(spans.lengths), w.shape[1], requires_grad=True)
-        tilted = spans.with_scores(labelled + t[spans.sentence.to(t.device)] @ w.T)
+        tilted = spans.with_scores(labelled + t[to_device(spans.sentence, t.device)] @ w.T)
         (mean,) = torch.autograd.grad(tilted.log_partition.sum(), t, create_graph=True)
         variances = [
             torch.autograd.grad(each.sum(), t, retain_graph=True)[0][:, f]

@@ -19,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from spacy_psa.ragged import to_device
 from spacy_psa.structs.distribution import StructuredDistribution, recording
 from spacy_psa.structs.semiring import logsumexp
 from spacy_psa.structs.span_cells import Constituent, SpanCells, Tree
@@ -157,8 +158,8 @@ class NestedSpans(StructuredDistribution[Tree]):
         """Make the trees over the scores (S, k) of k labels; the label k + 1 is for no span."""
         cells, device = self._cells, scores.device
         full = scores.new_full((len(cells), scores.shape[1] + 1), -torch.inf)
-        full[cells.band.to(device), :-1] = scores
-        roots = cells.roots.to(device)
+        full[to_device(cells.band, device), :-1] = scores
+        roots = to_device(cells.roots, device)
         full[roots, -1] = self._null[roots].to(full)
         return SpanTree.__new__(SpanTree)._fill(full, self._null.to(full), cells)
 
@@ -169,7 +170,7 @@ class NestedSpans(StructuredDistribution[Tree]):
     @property
     def span_probabilities(self) -> Tensor:
         """The probability that a span is there, with any label, (S,) float64."""
-        return self._sums.span_marginals[self._cells.band.to(self.labelled.device), 0]
+        return self._sums.span_marginals[to_device(self._cells.band, self.labelled.device), 0]
 
     @cached_property
     def marginals(self) -> Tensor:
@@ -181,7 +182,7 @@ class NestedSpans(StructuredDistribution[Tree]):
 
     @property
     def _label_sums(self) -> Tensor:
-        sums = self._sums.labelled[self._cells.band.to(self.labelled.device), 0]
+        sums = self._sums.labelled[to_device(self._cells.band, self.labelled.device), 0]
         return sums.masked_fill(sums == -torch.inf, 0.0)
 
     @cached_property
@@ -190,7 +191,7 @@ class NestedSpans(StructuredDistribution[Tree]):
         with recording():
             log_shares = self.labelled.double() - self._label_sums[:, None]
             among = -(log_shares.exp() * log_shares.masked_fill(log_shares == -torch.inf, 0)).sum(1)
-            owner = self.sentence.to(among.device)
+            owner = to_device(self.sentence, among.device)
             entropy = self._sums.entropy.index_add(0, owner, self.span_probabilities * among)
         return entropy.to(self.dtype)
 
@@ -204,7 +205,7 @@ class NestedSpans(StructuredDistribution[Tree]):
         scores = self.labelled.double().masked_fill(weight == 0, 0.0)
         expected = (weight * scores).sum(1)
         zero = expected.new_zeros(len(self.lengths))
-        return zero.index_add(0, self.sentence.to(zero.device), expected)
+        return zero.index_add(0, to_device(self.sentence, zero.device), expected)
 
     # --------------------------------------------------------------------- structures
 
@@ -224,7 +225,7 @@ class NestedSpans(StructuredDistribution[Tree]):
         cells, null = self._cells, self._null
         nodes = (cells.end == self.lengths[cells.sentence]) | (cells.end - cells.start == 1)
         start = null.new_zeros(len(self.lengths))
-        return start.index_add(0, cells.sentence[nodes].to(null.device), null[nodes])
+        return start.index_add(0, to_device(cells.sentence[nodes], null.device), null[nodes])
 
     @property
     def best_rows(self) -> tuple[Tensor, Tensor]:
@@ -263,7 +264,8 @@ class NestedSpans(StructuredDistribution[Tree]):
             [self.row(b, s, e) for sets in flat for b, own in enumerate(sets) for s, e, _ in own],
             dtype=torch.int64,
         )
-        shares = torch.softmax(self.labelled.detach().double()[rows.to(self.labelled.device)], 1)
+        rows = to_device(rows, self.labelled.device)
+        shares = torch.softmax(self.labelled.detach().double()[rows], 1)
         labels = iter(
             (torch.multinomial(shares, 1, generator=generator)[:, 0] + 1).tolist()
             if len(rows)
@@ -296,12 +298,13 @@ class NestedSpans(StructuredDistribution[Tree]):
         known = (chosen > 0) & (chosen < none)
         rows = self._cells.rows[cells[known]]
         device = self.labelled.device
-        scores = self.labelled[rows.to(device), chosen[known].to(device) - 1].double()
-        scores = scores.masked_fill((rows < 0).to(device), -torch.inf)  # spans that are too long
-        null = self._null[cells[~known].to(self._null.device)].to(device)
+        rows = to_device(rows, device)
+        scores = self.labelled[rows, to_device(chosen[known], device) - 1].double()
+        scores = scores.masked_fill(rows < 0, -torch.inf)  # spans that are too long
+        null = to_device(self._null[to_device(cells[~known], self._null.device)], device)
         start = scores.new_zeros(len(self.lengths))
-        start = start.index_add(0, sentence[known].to(device), scores)
-        return start.index_add(0, sentence[~known].to(device), null)
+        start = start.index_add(0, to_device(sentence[known], device), scores)
+        return start.index_add(0, to_device(sentence[~known], device), null)
 
     # ----------------------------------------------------------------------- evidence
 
@@ -351,6 +354,6 @@ class NestedSpans(StructuredDistribution[Tree]):
             row = self.row(b, start, end)
             if row >= 0:
                 legal[row] &= ~chosen[1:]
-        labelled = self.labelled.masked_fill(~legal.to(self.labelled.device), -torch.inf)
-        null = null.to(self._null.device)
+        labelled = self.labelled.masked_fill(~to_device(legal, self.labelled.device), -torch.inf)
+        null = to_device(null, self._null.device)
         return type(self).__new__(type(self))._fill(labelled, null, cells)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from spacy_psa.kernels import gpu_chain
-from spacy_psa.ragged import pad, positions
+from spacy_psa.ragged import pad, positions, to_device
 from spacy_psa.structs.chain import LinearChain, is_compiled
 from spacy_psa.structs.distribution import recording
 
@@ -122,8 +122,8 @@ class PairChain(LinearChain):
         """(B, n, K, K), -inf at illegal pairs; see `LinearChain`."""
         with recording():
             missing = self.flat.new_full((len(self.flat), 1), -torch.inf)
-            dense = torch.cat([self.flat, missing], 1)[:, self.pairs.places.to(self.device)]
-            starts = self.flat[self._first][:, None, self.pairs.begins[:-1].to(self.device)]
+            dense = torch.cat([self.flat, missing], 1)[:, to_device(self.pairs.places, self.device)]
+            starts = self.flat[self._first][:, None, to_device(self.pairs.begins[:-1], self.device)]
             dense = dense.index_put((self._first,), starts)
             return pad(dense, self.lengths)
 
@@ -149,15 +149,17 @@ class PairChain(LinearChain):
 
     def select(self, rows: Tensor) -> PairChain:
         kept = torch.isin(positions(self.lengths)[0], rows)
-        return PairChain(self.flat[kept.to(self.device)], self.lengths[rows], self.pairs)
+        return PairChain(self.flat[to_device(kept, self.device)], self.lengths[rows], self.pairs)
 
     def uniform(self) -> PairChain:
         even = torch.zeros_like(self.flat).masked_fill(self.flat == -torch.inf, -torch.inf)
         return PairChain(even, self.lengths, self.pairs)
 
     def tilted(self, scores: Tensor) -> PairChain:
-        by_token = scores[positions(self.lengths, self.device)]
-        return PairChain(self.flat + by_token[:, self.pairs.tag], self.lengths, self.pairs)
+        by_token, tag = scores[positions(self.lengths, self.device)], self.pairs.tag
+        return PairChain(
+            self.flat + by_token[:, to_device(tag, self.device)], self.lengths, self.pairs
+        )
 
     def expected_score(self, other: LinearChain) -> Tensor:
         if not has_pairs(other, self.pairs) or not other._compiled:
@@ -172,7 +174,7 @@ class PairChain(LinearChain):
         if not self._compiled or self._requires_grad:
             return super().marginals
         by_tag = self.flat.new_zeros(len(self.flat), self.pairs.tags)
-        by_tag.index_add_(1, self.pairs.tag.to(self.device), self.flat_marginals)
+        by_tag.index_add_(1, to_device(self.pairs.tag, self.device), self.flat_marginals)
         return pad(by_tag, self.lengths)
 
     @cached_property
@@ -190,14 +192,14 @@ class PairChain(LinearChain):
     def marginals_of(self, previous: Tensor, tags: Tensor) -> Tensor:
         legal = self.pairs.places[previous, tags]
         by_pair = torch.nn.functional.pad(self.flat_marginals, (0, 1))  # of illegal pairs
-        marginals = by_pair[:, legal.to(self.device)]
+        marginals = by_pair[:, to_device(legal, self.device)]
         marginals[self._first] = 0.0
         return pad(marginals, self.lengths)
 
     def potentials_of(self, previous: Tensor, tags: Tensor) -> Tensor:
         by_pair = torch.nn.functional.pad(self.flat, (0, 1), value=-torch.inf)
-        chosen = by_pair[:, self.pairs.places[previous, tags].to(self.device)]
-        starts = self.flat[self._first][:, self.pairs.begins[tags].to(self.device)]
+        chosen = by_pair[:, to_device(self.pairs.places[previous, tags], self.device)]
+        starts = self.flat[self._first][:, to_device(self.pairs.begins[tags], self.device)]
         return pad(chosen.index_put((self._first,), starts), self.lengths)
 
     @property
@@ -207,12 +209,13 @@ class PairChain(LinearChain):
     def marginals_but(self, previous: Tensor, tags: Tensor) -> Tensor:
         out = torch.full((self.pairs.tags,), -1).index_copy(0, previous, tags)
         left_out = out[self.pairs.previous]
-        kept = ((left_out >= 0) & (left_out != self.pairs.tag)).nonzero()[:, 0].to(self.device)
+        kept = ((left_out >= 0) & (left_out != self.pairs.tag)).nonzero()[:, 0]
+        kept = to_device(kept, self.device)
         sums = self.flat.new_zeros(len(self.flat), self.pairs.tags, dtype=torch.float64)
-        before = self.pairs.previous.to(self.device)[kept]
+        before = to_device(self.pairs.previous, self.device)[kept]
         sums.index_add_(1, before, self.flat_marginals[:, kept].double())
         sums[self._first] = 0.0
-        return pad(sums[:, previous.to(self.device)].to(self.dtype), self.lengths)
+        return pad(sums[:, to_device(previous, self.device)].to(self.dtype), self.lengths)
 
     def _constrained(
         self,
@@ -229,14 +232,15 @@ class PairChain(LinearChain):
         else:
             legal = torch.ones(self.flat.shape, dtype=torch.bool, device=device)
             if transitions is not None:
-                legal &= transitions.to(device)[self.pairs.previous, tag]
+                legal &= to_device(transitions[self.pairs.previous, tag], device)
                 legal[self._first] = True
             if allowed is not None:
-                legal &= allowed.to(device)[positions(self.lengths, device)][:, tag]
+                own = to_device(allowed, device)[positions(self.lengths, device)]
+                legal &= own[:, to_device(tag, device)]
             flat = self.flat.masked_fill(~legal, -torch.inf)
         for rows, possible in ((self._first, start), (self._last, end)):
             if possible is not None:  # only these rows: there may be very many pairs
-                flat[rows] = flat[rows].masked_fill(~possible.to(device)[tag], -torch.inf)
+                flat[rows] = flat[rows].masked_fill(~to_device(possible[tag], device), -torch.inf)
         return PairChain(flat, self.lengths, self.pairs)
 
     def joined(self, chains: Sequence[PairChain]) -> PairChain:
@@ -261,11 +265,11 @@ class PairChain(LinearChain):
 
     @cached_property
     def _last(self) -> Tensor:
-        return (torch.cumsum(self.lengths, 0) - 1).to(self.device)
+        return to_device(torch.cumsum(self.lengths, 0) - 1, self.device)
 
     @cached_property
     def _first(self) -> Tensor:
-        return self._last + 1 - self.lengths.to(self.device)
+        return self._last + 1 - to_device(self.lengths, self.device)
 
     @cached_property
     def _log_z(self) -> Tensor:
@@ -288,8 +292,8 @@ class PairChain(LinearChain):
         previous = torch.nn.functional.pad(tags[:, :-1], (1, 0))
         sentence, place = positions(self.lengths, device)
         flat_tags = tags[sentence, place]
-        places = self.pairs.places.to(device)[previous[sentence, place], flat_tags]
-        places[self._first] = self.pairs.begins.to(device)[flat_tags[self._first]]
+        places = to_device(self.pairs.places, device)[previous[sentence, place], flat_tags]
+        places[self._first] = to_device(self.pairs.begins, device)[flat_tags[self._first]]
         scores = self.flat.gather(1, places.clamp(max=count - 1)[:, None])[:, 0]
         scores = torch.where(places < count, scores, -torch.inf).double()
         return scores.new_zeros(len(self.lengths)).index_add(0, sentence, scores)

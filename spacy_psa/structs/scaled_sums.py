@@ -7,7 +7,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from spacy_psa.ragged import positions
+from spacy_psa.ragged import positions, to_device
 from spacy_psa.structs.pair_chain import TagPairs
 
 SPREAD = 500.0
@@ -43,17 +43,19 @@ class ScaledSums:
         device = emissions.device
         self.emissions = emissions.detach().double()
         self.lengths = lengths
-        self.sentence, place = positions(lengths, device)
-        self.later = place.nonzero()[:, 0]
-        self.rows, self.columns = (x.to(device) for x in pairs.block)
+        sentence, place = positions(lengths)  # on the CPU: nothing waits for a GPU
+        self.sentence = to_device(sentence, device)
+        self.later = to_device(place.nonzero()[:, 0], device)
+        self.rows, self.columns = (to_device(x, device) for x in pairs.block)
         self.transitions = transitions.detach().double()
         block = self.transitions[self.rows][:, self.columns]
         self.most = block.amax(0)
         self.scaled = (block - self.most).exp()
-        self.others, self.before, self.filled = (x.to(device) for x in _others(pairs))
+        self.others, self.before, self.filled = (to_device(x, device) for x in _others(pairs))
         # The tokens at each place but the first.
-        self.steps = place.argsort(stable=True).split(torch.bincount(place).tolist())[1:]
-        self.last = (lengths.cumsum(0) - 1).to(device)
+        steps = to_device(place.argsort(stable=True), device)
+        self.steps = steps.split(torch.bincount(place).tolist())[1:]
+        self.last = to_device(lengths.cumsum(0) - 1, device)
 
     @cached_property
     def inflows(self) -> Tensor:

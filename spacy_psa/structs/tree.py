@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from spacy_psa import kernels
+from spacy_psa.ragged import to_device
 from spacy_psa.structs import tree_kernels
 from spacy_psa.structs.distribution import StructuredDistribution, recording
 from spacy_psa.structs.inside import (
@@ -114,7 +115,8 @@ class SpanTree(StructuredDistribution[Tree]):
 
     @staticmethod
     def _places(cells: SpanCells, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
-        return cells.sentence.to(device), cells.start.to(device), cells.end.to(device)
+        sentence, start, end = cells.sentence, cells.start, cells.end
+        return to_device(sentence, device), to_device(start, device), to_device(end, device)
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -147,7 +149,7 @@ class SpanTree(StructuredDistribution[Tree]):
         scores = torch.where(labelled > 0, labelled * self.labelled, 0.0).sum(1)
         scores = scores + torch.where(null > 0, null * self.null, 0.0)
         start = scores.new_zeros(len(self.lengths))
-        return start.index_add(0, self._cells.sentence.to(scores.device), scores)
+        return start.index_add(0, to_device(self._cells.sentence, scores.device), scores)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -179,7 +181,7 @@ class SpanTree(StructuredDistribution[Tree]):
         if self._compiled and not self._requires_grad:
             label, with_label, _, entropy = self._inside_outside
             among = with_label * label_entropy(self.labelled, label)
-            entropy = entropy.index_add(0, self._cells.sentence.to(entropy.device), among)
+            entropy = entropy.index_add(0, to_device(self._cells.sentence, entropy.device), among)
         else:
             with recording():
                 entropy = total(Entropy(), self.labelled, self.null, self._cells, 2)[1]
@@ -208,7 +210,7 @@ class SpanTree(StructuredDistribution[Tree]):
         ]  # if no tree is possible, any tree stands in for it
         with recording():
             best = self._score(whole)
-            impossible = (scores == -torch.inf).to(best.device)
+            impossible = to_device(scores == -torch.inf, best.device)
             return best.masked_fill(impossible, -torch.inf).to(self.labelled.dtype)
 
     # ------------------------------------------------------------------------- margin
@@ -246,7 +248,7 @@ class SpanTree(StructuredDistribution[Tree]):
         cost[self._cells.roots, 0] += torch.bincount(sentence, minlength=len(trees))
         labelled = self.labelled + cost.to(self.labelled)
         right = labelled.new_full((len(cells),), -1.0)
-        at = cells.to(right.device), labels.to(right.device) - 1
+        at = to_device(cells, right.device), to_device(labels, right.device) - 1
         labelled.index_put_(at, right, accumulate=True)  # in place: the sum above is a new tensor
         return self._with(labelled, self.null)
 
@@ -312,7 +314,7 @@ class SpanTree(StructuredDistribution[Tree]):
         """
         labels = self.labelled.shape[1] + 1
         legal = legal_labels(self._cells, labels, allowed, required, forbidden)
-        illegal = ~legal.to(self.labelled.device)
+        illegal = ~to_device(legal, self.labelled.device)
         return self._with(
             self.labelled.masked_fill(illegal[:, 1:], -torch.inf),
             self.null.masked_fill(illegal[:, 0], -torch.inf),
@@ -446,7 +448,7 @@ class SpanTree(StructuredDistribution[Tree]):
             nodes = []
             for score in scores:
                 (chosen,) = torch.autograd.grad(score.sum(), labelled, retain_graph=True)
-                sentence = self._cells.sentence.to(score.device)
+                sentence = to_device(self._cells.sentence, score.device)
                 chosen = chosen * (score > -torch.inf)[sentence, None]
                 cells, labels = chosen.nonzero(as_tuple=True)
                 nodes.append((cells, labels + 1))
@@ -455,7 +457,7 @@ class SpanTree(StructuredDistribution[Tree]):
     def _score(self, trees: Sequence[Iterable[Constituent]]) -> Tensor:
         device = self.labelled.device
         nodes = self._cells.nodes(trees, self.labelled.shape[1] + 1)
-        sentence, cells, labels = (index.to(device) for index in nodes)
+        sentence, cells, labels = (to_device(index, device) for index in nodes)
         known = labels > 0
         scores = torch.cat(
             [self.labelled[cells[known], labels[known] - 1], self.null[cells[~known]]]

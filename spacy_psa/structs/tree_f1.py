@@ -18,6 +18,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from spacy_psa.ragged import to_device
 from spacy_psa.structs.span_cells import Tree
 from spacy_psa.structs.tree import SpanTree
 
@@ -48,7 +49,7 @@ def best_expected_f1(dist: SpanTree, parts: Tensor) -> tuple[list[Tree], Tensor]
     parts = parts.to(device, torch.float64)
     size = parts.sum(1)
     choices, gold = _choices(dist, parts, size)
-    sentence = dist._cells.sentence.to(device)
+    sentence = to_device(dist._cells.sentence, device)
     null = torch.zeros_like(dist.null, dtype=torch.float64)
     null = null.masked_fill(dist.null == -torch.inf, -torch.inf)
     scores, cells, label = dist._best_nodes
@@ -93,7 +94,7 @@ def _choices(dist: SpanTree, parts: Tensor, size: Tensor) -> tuple[_Choices, Ten
     right = marginals.new_empty((len(marginals), len(sizes)), dtype=torch.float64)
     label = torch.empty_like(right, dtype=torch.int64)
     gold = right.new_zeros(len(dist.lengths))
-    sentence = dist._cells.sentence.to(right.device)
+    sentence = to_device(dist._cells.sentence, right.device)
     for rows in torch.arange(len(marginals), device=right.device).split(BLOCK):
         block = marginals[rows].double()
         gold.index_add_(0, sentence[rows], block @ size)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from spacy_psa import kernels
+from spacy_psa.ragged import to_device
 from spacy_psa.structs.span_cells import SpanCells
 
 
@@ -49,7 +50,7 @@ def _run(name: str, label: Tensor, null: Tensor, cells: SpanCells) -> tuple[Tens
     arrays = to_numpy(label), to_numpy(null)
     result = getattr(kernel, name)(*arrays, cells.lengths.numpy(), cells.width)
     arrays = result if isinstance(result, tuple) else (result,)
-    return tuple(torch.from_numpy(array).to(label.device) for array in arrays)
+    return tuple(to_device(torch.from_numpy(array), label.device) for array in arrays)
 
 
 def to_numpy(scores: Tensor) -> NDArray[Any]:

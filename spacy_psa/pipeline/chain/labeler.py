@@ -32,7 +32,7 @@ from spacy_psa.pipeline.coverage import Calibrated, Temperature, tempered
 from spacy_psa.pipeline.distillation import with_teacher
 from spacy_psa.pipeline.reduction import Reduction, reduced
 from spacy_psa.pipeline.rehearsal import rehearse
-from spacy_psa.ragged import batches_by_size, mask, pad, unpad
+from spacy_psa.ragged import batches_by_size, mask, pad, to_device, unpad
 from spacy_psa.sentences import Bounds, sentence_bounds
 from spacy_psa.structs.chain import LinearChain
 from spacy_psa.structs.cross_entropy import smoothed
@@ -342,7 +342,7 @@ class ChainLabeler(StructuredPipe):
             tags for eg in examples for tags in self._gold_tags(eg, sentence_bounds(eg.predicted))
         ]
         flat = torch.from_numpy(numpy.concatenate([NO_TAGS, *gold]))
-        return pad(flat.to(chain.device), chain.lengths)
+        return pad(to_device(flat, chain.device), chain.lengths)
 
     def _with_costs(self, chain: LinearChain, gold: Tensor) -> LinearChain:
         """Make the distribution whose likelihood is trained; here it is the chain itself."""

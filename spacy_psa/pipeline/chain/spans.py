@@ -43,6 +43,7 @@ from spacy_psa.pipeline.evidence import (
 from spacy_psa.pipeline.inference import Decode, Infer, SpanPrediction, infer, scored_spans
 from spacy_psa.pipeline.settings import Setting
 from spacy_psa.pipeline.written import is_noted, note, write_group
+from spacy_psa.ragged import to_device
 from spacy_psa.scoring.span_group import score_group
 from spacy_psa.sentences import Bounds, sentence_bounds
 from spacy_psa.structs.chain import LinearChain
@@ -376,7 +377,7 @@ class SpanLabeler(ChainLabeler):
             begins, insides = self.scheme.columns("B"), self.scheme.columns("I")
             goes_on[begins, insides] = goes_on[insides, insides] = True
             before = torch.nn.functional.pad(gold[:, :-1], (1, 0)).clamp(min=0)
-            allowed &= ~(goes_on.to(gold.device)[before] & (gold == MISSING)[..., None])
+            allowed &= ~(to_device(goes_on, gold.device)[before] & (gold == MISSING)[..., None])
         return allowed
 
     def _log_prob_of_gold(

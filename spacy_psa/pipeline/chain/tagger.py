@@ -24,6 +24,7 @@ from spacy_psa.pipeline.evidence import NOTHING, Evidence, Node, check_consisten
 from spacy_psa.pipeline.inference import infer
 from spacy_psa.pipeline.settings import component_factory
 from spacy_psa.pipeline.written import is_noted, note
+from spacy_psa.ragged import to_device
 from spacy_psa.sentences import Bounds
 from spacy_psa.structs.chain import LinearChain
 
@@ -287,7 +288,7 @@ def _best_tags(chain: LinearChain) -> list[TagPrediction]:
 def _tags_and_probabilities(chain: LinearChain) -> list[TagPrediction]:
     predictions = []
     for tags, rows in zip(chain.argmax, chain.marginals, strict=True):
-        values = rows[: len(tags)].gather(1, tags[:, None].to(rows.device))[:, 0]
+        values = rows[: len(tags)].gather(1, to_device(tags[:, None], rows.device))[:, 0]
         probabilities = values.double().clamp(max=1).cpu().numpy()
         predictions.append(TagPrediction(tags.cpu().numpy(), probabilities))
     return predictions

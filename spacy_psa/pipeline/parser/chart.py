@@ -13,6 +13,7 @@ from spacy_psa.errors import InputError
 from spacy_psa.pipeline.evidence import Evidence, Node, shown
 from spacy_psa.pipeline.parser.constituents import FLAT, JOIN, Sentence, token_nodes
 from spacy_psa.pipeline.written import bare
+from spacy_psa.ragged import to_device
 from spacy_psa.structs.span_cells import Tree
 from spacy_psa.structs.tree import SpanTree
 
@@ -52,7 +53,7 @@ def span_tree(flat: Tensor, sentences: list[Sentence]) -> SpanTree:
         rows.append(first + span_row(words[left] - start, words[right] - start + 1, end - start))
         first += (end - start) * (end - start + 1) // 2
     if first != sum(map(len, rows)):  # there is white space
-        flat = flat[torch.from_numpy(numpy.concatenate(rows)).to(flat.device)]
+        flat = flat[to_device(torch.from_numpy(numpy.concatenate(rows)), flat.device)]
     return SpanTree.from_spans(flat, torch.tensor([len(words) for _, _, words in sentences]))
 
 

@@ -18,6 +18,7 @@ from spacy_psa.bridge.layers import differentiate, join_rows
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.parser.chart import span_count, span_tree
 from spacy_psa.pipeline.parser.constituents import Sentence, gold_trees, named, word_sentences
+from spacy_psa.ragged import to_device
 from spacy_psa.structs.cross_entropy import cross_entropy
 from spacy_psa.structs.span_cells import Tree
 
@@ -202,7 +203,8 @@ def parser_loss(
         return losses.sum() / gold.learned
 
     def of_tags(flat: Tensor) -> Tensor:
-        right = torch.from_numpy(numpy.concatenate([gold.tags[i] for i in batch])).to(flat.device)
+        tags = torch.from_numpy(numpy.concatenate([gold.tags[i] for i in batch]))
+        right = to_device(tags, flat.device)
         losses = F.cross_entropy(flat, right, ignore_index=UNKNOWN, reduction="sum")
         return losses / max(gold.tags_known, 1)
 
