@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_psa.ragged import mask, pad, positions, unpad, with_boundaries
+from spacy_psa.ragged import mask, pad, positions, to_device, unpad, with_boundaries
 
 batches = st.lists(st.integers(1, 7), min_size=1, max_size=6)
 
@@ -54,3 +54,28 @@ def test_gradients_pass_through_padding():
 
 def test_boundary_rows_stand_around_each_sentence():
     assert with_boundaries(torch.tensor([2, 1])).tolist() == [3, 0, 1, 4, 3, 2, 4]
+
+
+def test_on_the_cpu_nothing_is_moved():
+    x = torch.arange(3)
+    assert to_device(x, torch.device("cpu")) is x and to_device(x, None) is x
+
+
+def test_what_goes_to_a_gpu_is_pinned_first_and_not_waited_for(monkeypatch):
+    calls = []
+
+    def pin(x):
+        calls.append("pinned")
+        return x
+
+    def to(x, device, **settings):
+        calls.append((device, settings))
+        return x
+
+    monkeypatch.setattr(torch.Tensor, "pin_memory", pin)
+    monkeypatch.setattr(torch.Tensor, "to", to)
+    there = torch.device("cuda", 0)
+    to_device(torch.arange(3), there)
+    assert calls == ["pinned", (there, {"non_blocking": True})]
+    to_device(torch.arange(3, device="meta"), there)  # not in the memory of the CPU
+    assert calls[2:] == [(there, {})]

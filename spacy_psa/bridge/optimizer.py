@@ -104,12 +104,18 @@ class TensorOptimizer(Optimizer):
         optimizer.step()
         averages: dict[Any, Any] | None = self.averages
         if averages is not None:
+            moved: dict[int, tuple[list[torch.Tensor], list[torch.Tensor]]] = {}
             for name, parameter in module.named_parameters():
                 if not parameter.requires_grad:  # a frozen encoder stays as it is
                     continue
                 self.nr_update[key, name] += 1
-                held = averages.setdefault((key, name), torch.zeros_like(parameter.data))
-                self._average(held, parameter.data, self.nr_update[key, name])
+                if (key, name) not in averages:
+                    averages[key, name] = torch.zeros_like(parameter.data)
+                held, weights = moved.setdefault(self.nr_update[key, name], ([], []))
+                held.append(averages[key, name])
+                weights.append(parameter.data)
+            for updates, (held, weights) in moved.items():  # in few launches on a GPU
+                torch._foreach_lerp_(held, weights, 1.0 - self.average_decay(updates))
 
     def __call__(
         self, key: tuple[int, str], weights: Any, gradient: Any, *, lr_scale: float = 1.0
@@ -119,13 +125,9 @@ class TensorOptimizer(Optimizer):
         weights, gradient = super().__call__(key, weights, gradient, lr_scale=lr_scale)
         self.averages = averages
         if averages is not None and len(gradient):
-            held = averages.setdefault(key, weights * 0)
-            self._average(xp2torch(held), xp2torch(weights), self.nr_update[key])
+            held = xp2torch(averages.setdefault(key, weights * 0))
+            held.lerp_(xp2torch(weights), 1.0 - self.average_decay(self.nr_update[key]))
         return weights, gradient
-
-    def _average(self, held: torch.Tensor, weights: torch.Tensor, updates: int) -> None:
-        """Move an average towards the weights, in place."""
-        held.lerp_(weights, 1.0 - self.average_decay(updates))
 
 
 def torch_modules(node: Model) -> list[nn.Module]:
@@ -133,14 +135,11 @@ def torch_modules(node: Model) -> list[nn.Module]:
     return [shim._model for shim in node.shims if isinstance(shim._model, nn.Module)]
 
 
-def clip_gradients(models: Iterable[Model], max_norm: float) -> float:
+def clip_gradients(models: Iterable[Model], max_norm: float) -> None:
     """Scale all gradients of models, torch's and thinc's, to a limit of their joint L2 norm.
 
     Args:
         max_norm: the largest norm (Wei2020 section 5.2: 5.0).
-
-    Returns:
-        The norm before; 0 if there are no gradients.
     """
     gradients = []
     for node in chain.from_iterable(model.walk() for model in models):
@@ -152,8 +151,15 @@ def clip_gradients(models: Iterable[Model], max_norm: float) -> float:
             if node.has_grad(name):
                 gradients.append(xp2torch(node.get_grad(name)))
     if not gradients:
-        return 0.0
-    norm = float(nn.utils.get_total_norm(gradients))
-    if norm > max_norm:
-        torch._foreach_mul_(gradients, max_norm / norm)
-    return norm
+        return
+    norm = nn.utils.get_total_norm(gradients)
+    if norm.device.type == "cpu":
+        if float(norm) > max_norm:
+            torch._foreach_mul_(gradients, max_norm / float(norm))
+    else:
+        scale_down(gradients, norm, max_norm)
+
+
+def scale_down(gradients: list[torch.Tensor], norm: torch.Tensor, max_norm: float) -> None:
+    """Scale gradients with a joint norm to a limit of it, without waiting for a GPU."""
+    torch._foreach_mul_(gradients, (max_norm / norm).clamp(max=1.0))

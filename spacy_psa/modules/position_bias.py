@@ -110,7 +110,8 @@ class PositionBias(nn.Module):
                 table = table + (self.distances @ self.global_score + self.global_bias)
             table = of_table * table
         if self.gaussian:  # in float64, as squares of large distances are not exact in float32
-            g = -(torch.arange(longest, dtype=torch.float64) ** 2) / (2 * (self.window / 2) ** 2)
+            places = torch.arange(longest, dtype=torch.float64, device=x.device)
+            g = -(places**2) / (2 * (self.window / 2) ** 2)
             distance = of_distance * g.to(distance)
         return table, distance
 

@@ -71,10 +71,11 @@ class EmissionChain(PairChain):
         """(N, P), the potentials of all legal pairs; see `PairChain`."""
         with recording():
             pairs, device = self.pairs, self.device
-            previous, tag, begins = (
-                to_device(x, device) for x in (pairs.previous, pairs.tag, pairs.begins[:-1])
-            )
-            flat = self.emissions[:, tag] + self.transitions[previous, tag]
+            at = pairs.previous * pairs.tags + pairs.tag
+            at, tag, begins = (to_device(x, device) for x in (at, pairs.tag, pairs.begins[:-1]))
+            # Not by index_put: on a GPU, its gradient sorts.
+            between = self.transitions.flatten().index_select(0, at)
+            flat = self.emissions.index_select(1, tag) + between
             starts = self._first[:, None], begins
             return flat.index_put(starts, self.emissions[self._first])
 
@@ -136,18 +137,18 @@ class EmissionChain(PairChain):
 
     def expected_score(self, other: LinearChain) -> Tensor:
         scaled = isinstance(other, EmissionChain) and has_pairs(other, self.pairs)
-        if not (scaled and self.is_scaled and cast(EmissionChain, other).is_scaled):
+        if not (scaled and self._sums_apply and cast(EmissionChain, other)._sums_apply):
             return super().expected_score(other)
         return cast(EmissionChain, other).sums.expected(self.emissions, self.transitions)
 
     @cached_property
     def marginals(self) -> Tensor:
-        if not self.is_scaled or self._requires_grad:
+        if not self._sums_apply or self._requires_grad:
             return super().marginals
         return pad(self.sums.marginals.to(self.dtype), self.lengths)
 
     def marginals_of(self, previous: Tensor, tags: Tensor) -> Tensor:
-        if not self.is_scaled:
+        if not self._sums_apply:
             return super().marginals_of(previous, tags)
         legal = self.pairs.places[previous, tags] < len(self.pairs)
         likely = self.sums.of_pairs(to_device(previous, self.device), to_device(tags, self.device))
@@ -155,7 +156,7 @@ class EmissionChain(PairChain):
         return pad(likely.to(self.dtype), self.lengths)
 
     def marginals_but(self, previous: Tensor, tags: Tensor) -> Tensor:
-        if not self.is_scaled or torch.isin(tags, self.pairs.block[1]).any():
+        if not self._sums_apply or torch.isin(tags, self.pairs.block[1]).any():
             return super().marginals_but(previous, tags)
         sums = self.sums.leaving(to_device(previous, self.device), to_device(tags, self.device))
         return pad(sums.to(self.dtype), self.lengths)
@@ -163,7 +164,7 @@ class EmissionChain(PairChain):
     @cached_property
     def entropy(self) -> Tensor:
         """The entropy of the distribution over sequences, (B,) nats: log Z - E[score]."""
-        if not self.is_scaled or self._requires_grad:
+        if not self._sums_apply or self._requires_grad:
             return super().entropy
         expected = self.sums.expected(self.emissions, self.transitions)
         return (self.sums.log_z - expected).clamp(min=0.0).to(self.dtype)
@@ -208,13 +209,22 @@ class EmissionChain(PairChain):
         return bool((block.amax(0) - block.amin(0)).max() < SPREAD)
 
     @cached_property
+    def _sums_apply(self) -> bool:
+        """Whether to use scaled sums. They need a dozen launches for each token of a sentence.
+
+        On a GPU, the kernel for pairs of tags needs one, if these are not too many.
+        """
+        few = len(self.emissions) * len(self.pairs) <= NUMBERS
+        return not (few and self._compiled and self.device.type == "cuda") and self.is_scaled
+
+    @cached_property
     def sums(self) -> ScaledSums:
         """Forward-backward without gradients; exact if the chain `is_scaled`."""
         return ScaledSums(self.emissions, self.transitions, self.lengths, self.pairs)
 
     @cached_property
     def _log_z(self) -> Tensor:
-        if not self.is_scaled:
+        if not self._sums_apply:
             return super()._log_z
         if not self._requires_grad:
             return self.sums.log_z

@@ -50,9 +50,12 @@ class MomentumSGD(TensorOptimizer):
     def update_module(self, key: int, module: nn.Module) -> None:
         """As in the base class, after the gradients are clipped."""
         if self.clip_value:
-            for parameter in module.parameters():
-                if parameter.grad is not None:  # in one pass; torch's own function makes two
-                    parameter.grad.clamp_(-self.clip_value, self.clip_value)
+            gradients = [p.grad for p in module.parameters() if p.grad is not None]
+            if gradients and gradients[0].device.type == "cuda":  # few launches
+                nn.utils.clip_grad_value_(module.parameters(), self.clip_value, foreach=True)
+            else:
+                for gradient in gradients:  # in one pass; torch's own function makes two
+                    gradient.clamp_(-self.clip_value, self.clip_value)
         super().update_module(key, module)
 
     def __call__(

@@ -51,8 +51,24 @@ class Waiting(TorchDispatchMode):
         return found
 
 
+class Launches(TorchDispatchMode):
+    """Counts the operations of torch, about as many as the kernels that a GPU would launch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += not func.is_view
+        return func(*args, **(kwargs or {}))
+
+
 class Reading(TorchFunctionMode):
-    """Notes the copies to the host that `Waiting`, which it shares its tensors with, cannot see."""
+    """Notes the copies that `Waiting`, which it shares its tensors with, cannot see.
+
+    They are those to the host, and those to the device from memory that is not pinned, for which a
+    program waits too; see `ragged.to_device`.
+    """
 
     def __init__(self, waiting: Waiting):
         super().__init__()
@@ -61,7 +77,21 @@ class Reading(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func in (Tensor.tolist, Tensor.numpy, Tensor.cpu) and args[0] in self.waiting.device:
             self.waiting.seen.append(func.__name__)
-        return func(*args, **(kwargs or {}))
+        there = self.waiting.device
+        if func is Tensor.to and args[0] not in there:
+            given = [*args[1:], *(kwargs or {}).values()]
+            if any(isinstance(x, torch.device) or (_is_tensor(x) and x in there) for x in given):
+                self.waiting.seen.append("to")
+        if func is Tensor.new_tensor and args[0] in there:
+            self.waiting.seen.append("new_tensor")
+        found = func(*args, **(kwargs or {}))
+        if "device" in (kwargs or {}) and _is_tensor(found):  # made there, as by torch.arange
+            there[found] = True
+        return found
+
+
+def _is_tensor(x: Any) -> bool:
+    return isinstance(x, Tensor)
 
 
 def waits(function: Callable[[], Any], *device: Tensor) -> list[str]:

@@ -55,6 +55,8 @@ def test_reading_a_number_is_seen():
     )
     assert len(waits(lambda: (x * 2)[x > 1], x)) == 1
     assert waits(lambda: [x.mul(2).tolist(), LENGTHS.tolist()], x) == ["tolist"]
+    assert waits(lambda: [LENGTHS.to(x.device), LENGTHS.to(x), x.to(x.device)], x) == ["to", "to"]
+    assert waits(lambda: x.new_tensor([1.0]), x) == ["new_tensor"]
 
 
 @pytest.mark.parametrize(

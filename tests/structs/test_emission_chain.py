@@ -14,6 +14,7 @@ from spacy_psa.structs.chain import LinearChain
 from spacy_psa.structs.emission_chain import EmissionChain
 from spacy_psa.structs.pair_chain import PairChain, TagPairs, join
 from tests.helpers.chains import pairs_and_lengths
+from tests.helpers.waiting import Launches
 
 LENGTHS = torch.tensor([3, 1, 6, 5])
 SCHEMES = [SpanScheme("abc", "BIOES"), SpanScheme("abc", "BIO")]
@@ -151,6 +152,26 @@ def test_gradients_are_those_of_the_sums(given_chain, spread):
         gradients.append([leaf.grad for leaf in leaves])
     for ours, theirs in zip(*gradients):
         assert torch.allclose(ours, theirs)
+
+
+def test_on_a_gpu_the_sums_need_as_many_launches_for_long_sentences(given_chain, monkeypatch):
+    pytest.importorskip("numba")
+    emissions, transitions, _, pairs = given_chain
+
+    def step(longest):
+        leaves = emissions[:longest].clone(), transitions.clone()
+        chain = EmissionChain(*(x.requires_grad_() for x in leaves), torch.tensor([longest]), pairs)
+        with Launches() as launches:
+            chain.log_partition.sum().backward()
+        return launches.count, [x.grad for x in leaves]
+
+    short, long = step(3)[0], step(15)
+    assert long[0] > 2 * short
+    monkeypatch.setattr(EmissionChain, "_sums_apply", False)  # as on a GPU
+    short, by_pairs = step(3)[0], step(15)
+    assert by_pairs[0] == short
+    for ours, theirs in zip(by_pairs[1], long[1], strict=True):
+        torch.testing.assert_close(ours, theirs)
 
 
 def test_second_derivatives(given_chain):
