@@ -53,6 +53,15 @@ class Sentences(list[Doc]):
         return values, index.astype("int64", copy=False), list(map(len, self))
 
 
+class DocsInSentences(list[Doc]):
+    """Docs, with their sentences for `split_sentences`; they must not be annotated any more."""
+
+    @cached_property
+    def sentences(self) -> Sentences:
+        """The sentences of the docs."""
+        return split_sentences(list(self))
+
+
 class SplitDocs:
     """Docs together with their sentences, whose boundaries are looked for only once.
 
@@ -159,11 +168,14 @@ def words_and_spaces(doc: Doc) -> tuple[list[str], list[bool] | None]:
 def split_sentences(docs: Iterable[Doc], bounds: Iterable[Bounds] | None = None) -> Sentences:
     """Split docs into their sentences, with the token attributes that embedders read.
 
-    A doc of one sentence is returned as it is, not copied. `Sentences` are returned unchanged.
-    `bounds` are the `sentence_bounds` of each doc; by default they are computed.
+    A doc of one sentence is returned as it is, not copied. `Sentences` are returned unchanged, and
+    `DocsInSentences` have theirs. `bounds` are the `sentence_bounds` of each doc; by default they
+    are computed.
     """
     if isinstance(docs, Sentences):
         return docs
+    if isinstance(docs, DocsInSentences):
+        return docs.sentences
     docs = list(docs)
     sentences = Sentences()
     for doc, own in zip(docs, map(sentence_bounds, docs) if bounds is None else bounds):

@@ -34,6 +34,7 @@ from spacy_psa.pipeline.evidence import (
 )
 from spacy_psa.pipeline.inference import Inference, checked_scores
 from spacy_psa.pipeline.initialization import SAMPLE, check_list, read_examples
+from spacy_psa.pipeline.prepared import Prepared
 from spacy_psa.pipeline.reduction import Reduction
 from spacy_psa.pipeline.saving import all_or_nothing, note_changes, set_changes
 from spacy_psa.pipeline.settings import Setting, check_switch, joined_signature
@@ -437,7 +438,7 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
         """
         losses = {} if losses is None else losses
         losses.setdefault(self.name, 0.0)
-        examples = list(examples)
+        examples = examples if isinstance(examples, Prepared) else list(examples)
         validate_examples(examples, f"{type(self).__name__}.update")
         if not any(len(eg.predicted) for eg in examples):
             return losses
@@ -449,10 +450,15 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
 
     def _accumulate(self, examples: list[Example]) -> float:
         """Compute the loss of a batch and add its gradients to the model's gradients."""
-        scores, backprop = self.model.begin_update([eg.predicted for eg in examples])
+        docs = examples.docs if isinstance(examples, Prepared) else [e.predicted for e in examples]
+        scores, backprop = self.model.begin_update(docs)
         loss, d_scores = self.get_loss(examples, scores)
         backprop(d_scores)
         return loss
+
+    @abstractmethod
+    def _read_gold(self, examples: Sequence[Example]) -> Any:
+        """Read what `get_loss` needs of the annotation of examples; see `Prepared`."""
 
     def finish_update(self, sgd: Optimizer) -> None:
         """Clip the gradients of the model by their joint L2 norm, then update the weights.

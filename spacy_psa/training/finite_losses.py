@@ -1,6 +1,7 @@
 """Steps of a training whose loss is infinite or not a number."""
 
 import math
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import IO, Any
 
@@ -10,6 +11,7 @@ from spacy.training import Example
 from spacy_psa.bridge.optimizer import torch_modules
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.component import StructuredPipe
+from spacy_psa.pipeline.prepared import Prepared
 from spacy_psa.training.checkpoint import nodes_by_place
 
 SHOWN = 5  # documents of a batch
@@ -23,7 +25,8 @@ class FiniteLosses:
     step. After a loss that is not finite either an error stops the loop, or the step is left
     out: no component makes it, and the gradients are zero again. `bad` is whether the present step
     is left out. `batch` has all examples of the step: where spaCy divides them into parts, by
-    `training.accumulate_gradient`, the mean of a loss is one over all of them.
+    `training.accumulate_gradient`, the mean of a loss is one over all of them. `ready` has these
+    parts, if they were prepared.
 
     Args:
         skip: whether to leave such a step out; else it is an error.
@@ -37,6 +40,7 @@ class FiniteLosses:
         self.stderr = stderr
         self.left_out = left_out
         self.batch: list[Example] = []
+        self.ready: Iterator[Prepared] = iter(())
         self._step = 0
         self._in_a_row = 0
         self.bad = False
@@ -68,7 +72,7 @@ class FiniteLosses:
         try:
             for pipe in pipes:
                 pipe._whole = self.batch if len(examples) < len(self.batch) else None
-            self.nlp.update(examples, losses=losses, **settings)
+            self._add_up(examples, losses, settings)
         finally:
             for pipe in pipes:
                 pipe._whole = None
@@ -93,6 +97,15 @@ class FiniteLosses:
         losses.update({name: before.get(name, 0.0) for name in losses})
         self.leave_out()
         self.stderr.write(f"{fault}: left out\n")
+
+    def _add_up(
+        self, examples: list[Example], losses: dict[str, float], settings: dict[str, Any]
+    ) -> None:
+        ready = next(self.ready, None)
+        if ready is not None and list(map(id, ready.originals)) == list(map(id, examples)):
+            ready.update(self.nlp, settings["drop"], losses, settings["exclude"])
+        else:
+            self.nlp.update(examples, losses=losses, **settings)
 
     def leave_out(self) -> None:
         """Leave out the present step, and drop its gradients."""

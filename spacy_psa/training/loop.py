@@ -24,6 +24,7 @@ from thinc.api import Config, Optimizer, fix_random_seed, set_gpu_allocator
 
 from spacy_psa.corpora.docbin import codecs_known
 from spacy_psa.errors import InputError
+from spacy_psa.training.ahead import STEPS, Ahead
 from spacy_psa.training.checkpoint import (
     Checkpoints,
     get_random_states,
@@ -52,6 +53,7 @@ def train(
     skip_bad_loss: bool = False,
     use_gpu: int = -1,
     processes: Processes | None = None,
+    ahead: int | None = None,
     stdout: IO[str] | None = None,
     stderr: IO[str] | None = None,
 ) -> Path:
@@ -71,6 +73,9 @@ def train(
         processes: the processes that train together, each of which calls this function. Each
             trains on a batch of its own in a step, and the first writes all files. None if only
             this one trains.
+        ahead: the steps whose examples a thread reads ahead, with the same result; None for
+            `STEPS` of `training.ahead` on a GPU, and none on a CPU, where the thread would take
+            time from the step. There are none with several processes, or annotating components.
         stdout: gets the progress; None for the process's.
         stderr: gets a line for each step that is left out; None for the process's.
 
@@ -121,7 +126,8 @@ def train(
                 stdout.write(f"Resuming after step {saved['step']}\n")
             left_out = 0 if saved is None else saved["left_out"]
             guard = FiniteLosses(nlp, skip=skip_bad_loss, stderr=stderr, left_out=left_out)
-            run = _Run(guard, config, saved, processes)
+            ahead = (STEPS if use_gpu >= 0 else 0) if ahead is None else ahead
+            run = _Run(guard, config, saved, processes, ahead)
             _train(run, this, checkpoints, folders, save_every, stdout)
         except OSError as error:
             raise InputError(
@@ -190,6 +196,7 @@ class ResumableBatches:
             in each epoch without a shuffle. These are spaCy's meanings.
         processes: the processes that train; all get the same order of examples.
         state: a `state`, or None to begin.
+        ahead: passes the steps of an epoch on, such as an `Ahead`.
 
     Raises:
         InputError: the corpus has no example, or another number of them than when the state
@@ -204,12 +211,14 @@ class ResumableBatches:
         max_epochs: int,
         processes: Processes,
         state: dict[str, Any] | None = None,
+        ahead: Callable[[Iterator[list[Batch]]], Iterator[list[Batch]]] = iter,
     ):
         self.nlp = nlp
         self.corpus = corpus
         self.batcher = batcher
         self.max_epochs = max_epochs
         self.processes = processes
+        self.ahead = ahead
         self.epoch = 0
         self.taken = 0
         self.order: list[int] = []
@@ -267,7 +276,7 @@ class ResumableBatches:
         yield from self._counted(steps)
 
     def _counted(self, steps: Iterator[list[Batch]]) -> Iterator[tuple[int, list[Batch]]]:
-        for parts in steps:
+        for parts in self.ahead(steps):
             self.taken += 1
             yield self.epoch, parts
         self.epoch += 1
@@ -282,6 +291,7 @@ class _Run:
         config: dict[str, Any],
         saved: dict[str, Any] | None,
         processes: Processes,
+        ahead: int = 0,
     ):
         self.nlp = nlp = guard.nlp
         self.guard = guard
@@ -292,6 +302,10 @@ class _Run:
         self.optimizer: Optimizer = settings["optimizer"]
         names = [settings["train_corpus"], settings["dev_corpus"]]
         train_corpus, dev_corpus = resolve_dot_names(Config(config), names)
+        self.frozen = list(settings["frozen_components"])
+        self.ahead: Ahead | None = None
+        if ahead and processes.count == 1 and not settings["annotating_components"]:
+            self.ahead = Ahead(nlp, settings["accumulate_gradient"], self.frozen, ahead)
         self.batches = ResumableBatches(
             nlp,
             train_corpus,
@@ -299,8 +313,8 @@ class _Run:
             settings["max_epochs"],
             processes,
             None if saved is None else saved["batches"],
+            self.ahead or iter,
         )
-        self.frozen = list(settings["frozen_components"])
         if processes.count > 1:
             start = processes.share(training_state(nlp, self.optimizer) if saved is None else None)
             if start is not None:  # all begin with the weights of the first
@@ -369,6 +383,7 @@ class _Run:
         for epoch, parts in self.batches:
             batch = parts[0] if self.parallel is None else self.parallel.begin(parts)
             self.guard.batch = batch
+            self.guard.ready = iter(self.ahead.ready if self.ahead else ())
             yield epoch, batch
 
     def _evaluate(self) -> Evaluation:

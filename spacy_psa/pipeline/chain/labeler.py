@@ -30,6 +30,7 @@ from spacy_psa.pipeline.chain.span_tags import MISSING
 from spacy_psa.pipeline.component import StructuredPipe
 from spacy_psa.pipeline.coverage import Calibrated, Temperature, tempered
 from spacy_psa.pipeline.distillation import with_teacher
+from spacy_psa.pipeline.prepared import gold_of
 from spacy_psa.pipeline.reduction import Reduction, reduced
 from spacy_psa.pipeline.rehearsal import rehearse
 from spacy_psa.ragged import batches_by_size, mask, pad, to_device, unpad
@@ -304,7 +305,7 @@ class ChainLabeler(StructuredPipe):
         Raises:
             InputError: if the component does not know a gold label.
         """
-        examples = list(examples)
+        examples = examples if isinstance(examples, list) else list(examples)
 
         def loss(flat: Tensor, *transitions: Tensor) -> Tensor:
             chain = self._trained(scores, flat, *transitions)
@@ -336,12 +337,15 @@ class ChainLabeler(StructuredPipe):
 
     rehearse = rehearse
 
-    def _padded_gold(self, examples: Iterable[Example], chain: LinearChain) -> Tensor:
-        """Read the gold tags of the sentences of a chain: (B, n), MISSING without annotation."""
+    def _read_gold(self, examples: Sequence[Example]) -> Tags:
         gold = [
             tags for eg in examples for tags in self._gold_tags(eg, sentence_bounds(eg.predicted))
         ]
-        flat = torch.from_numpy(numpy.concatenate([NO_TAGS, *gold]))
+        return numpy.concatenate([NO_TAGS, *gold])
+
+    def _padded_gold(self, examples: Sequence[Example], chain: LinearChain) -> Tensor:
+        """Read the gold tags of the sentences of a chain: (B, n), MISSING without annotation."""
+        flat = torch.from_numpy(gold_of(self, examples))
         return pad(to_device(flat, chain.device), chain.lengths)
 
     def _with_costs(self, chain: LinearChain, gold: Tensor) -> LinearChain:

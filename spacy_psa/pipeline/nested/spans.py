@@ -46,6 +46,7 @@ from spacy_psa.pipeline.inference import (
 )
 from spacy_psa.pipeline.nested.decoding import NestedBatch, above, best_f1, most_probable
 from spacy_psa.pipeline.nested.gold import (
+    Gold,
     NestedStore,
     Unfit,
     fit,
@@ -61,6 +62,7 @@ from spacy_psa.pipeline.nested.places import (
     token_count,
     translate,
 )
+from spacy_psa.pipeline.prepared import gold_of
 from spacy_psa.pipeline.reduction import Reduction, reduced
 from spacy_psa.pipeline.rehearsal import rehearse
 from spacy_psa.pipeline.settings import Setting, component_factory
@@ -446,8 +448,8 @@ class NestedSpanLabeler(StructuredPipe):
             InputError: if the component does not know a gold label, or if gold spans do not fit and
                 `unfitting` is "refuse".
         """
-        examples = list(examples)
-        gold = read_gold(self, examples)
+        examples = examples if isinstance(examples, list) else list(examples)
+        gold = gold_of(self, examples)
 
         def loss(flat: Tensor) -> Tensor:
             dist = self._trained(scores, flat)
@@ -467,6 +469,9 @@ class NestedSpanLabeler(StructuredPipe):
         """Compute the log probability of the annotation; see `ChainLabeler._log_likelihood`."""
         dist = self._distribution(flat * beta, self._lengths(lengths.tolist()))
         return log_prob_of_gold(self, dist, read_gold(self, examples))
+
+    def _read_gold(self, examples: Sequence[Example]) -> Gold:
+        return read_gold(self, examples)
 
     # Evaluation
 

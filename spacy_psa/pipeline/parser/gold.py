@@ -18,6 +18,7 @@ from spacy_psa.bridge.layers import differentiate, join_rows
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.parser.chart import span_count, span_tree
 from spacy_psa.pipeline.parser.constituents import Sentence, gold_trees, named, word_sentences
+from spacy_psa.pipeline.prepared import gold_of
 from spacy_psa.ragged import to_device
 from spacy_psa.structs.cross_entropy import cross_entropy
 from spacy_psa.structs.span_cells import Tree
@@ -74,16 +75,17 @@ def read_gold(pipe: Any, examples: Sequence[Example]) -> Gold:
     Args:
         pipe: the `ConstituencyParser`; its `labels[i]` has the number i + 1 in a tree.
     """
-    gold = _read(pipe, examples)
+    gold: Gold = gold_of(pipe, examples)
     if pipe._whole:
-        gold = gold._replace(whole=_read(pipe, pipe._whole))
+        gold = gold._replace(whole=read_own(pipe, pipe._whole))
     if pipe._teacher is None:
         return gold
     taught = pipe._teacher.potentials(eg.predicted for eg in examples)
     return _with_teacher(gold, [array for own in taught for array in own], pipe.name)
 
 
-def _read(pipe: Any, examples: Iterable[Example]) -> Gold:
+def read_own(pipe: Any, examples: Iterable[Example]) -> Gold:
+    """Read the gold trees and tags of examples as `read_gold`, without whole batch and teacher."""
     name, max_length, key, tags = pipe.name, pipe.max_length, pipe.spans_key, pipe.tags
     number = {label: i for i, label in enumerate(pipe.labels, 1)}
     tag_number = {tag: i for i, tag in enumerate(tags)}

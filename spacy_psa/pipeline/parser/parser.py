@@ -54,9 +54,11 @@ from spacy_psa.pipeline.parser.constituents import (
 )
 from spacy_psa.pipeline.parser.extensions import parse_trees, register_extensions
 from spacy_psa.pipeline.parser.gold import (
+    Gold,
     find_tags,
     parser_loss,
     read_gold,
+    read_own,
     too_long,
     warn_of_length,
 )
@@ -509,7 +511,7 @@ class ConstituencyParser(StructuredPipe):
             The loss, and its gradient with respect to each array of `scores`; it is zero for
             sentences without trees.
         """
-        gold = read_gold(self, list(examples))
+        gold = read_gold(self, examples if isinstance(examples, list) else list(examples))
         gradients = [self.model.ops.xp.zeros_like(array) for array in scores]
         loss = 0.0
         for batch in batches_by_size(gold.sizes, self.batch_spans):
@@ -520,6 +522,9 @@ class ConstituencyParser(StructuredPipe):
             for i, gradient in zip(places, d_scores, strict=True):
                 gradients[i] = gradient
         return loss, gradients
+
+    def _read_gold(self, examples: Sequence[Example]) -> Gold:
+        return read_own(self, examples)
 
     def score(self, examples: Iterable[Example], **settings: Any) -> dict[str, Any]:
         """Score predicted docs by the component's scorer, which gets `spans_key`."""
