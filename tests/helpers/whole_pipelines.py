@@ -45,7 +45,7 @@ def models(listening: bool) -> dict[str, dict[str, Any]]:
     }
 
 
-def _examples(nlp: Any) -> list[Example]:
+def examples_of(nlp: Any) -> list[Example]:
     """Trees, each with entities and chunks."""
     found = []
     for text in BRACKETS:
@@ -75,7 +75,7 @@ def make_whole(listening: bool = False) -> Any:
             config["overwrite"] = True  # odd docs have constituents that cross each other
         nlp.add_pipe(factory, name=name, config=config)
     fix_random_seed(0)
-    examples = _examples(nlp)
+    examples = examples_of(nlp)
     nlp.initialize(lambda: examples)
     for _, pipe in nlp.pipeline:
         randomize(pipe)
