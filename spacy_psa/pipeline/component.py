@@ -34,6 +34,7 @@ from spacy_psa.pipeline.evidence import (
 )
 from spacy_psa.pipeline.inference import Inference, checked_scores
 from spacy_psa.pipeline.initialization import SAMPLE, check_list, read_examples
+from spacy_psa.pipeline.overlap import predictions
 from spacy_psa.pipeline.prepared import Prepared
 from spacy_psa.pipeline.reduction import Reduction
 from spacy_psa.pipeline.saving import all_or_nothing, note_changes, set_changes
@@ -232,7 +233,8 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
         Args:
             stream: the docs.
             batch_size: number of docs that are annotated together. The docs of one document stay
-                together if possible; see `document_batches`.
+                together if possible; see `document_batches`. On a GPU, the next batch is
+                read and predicted while this one is annotated.
 
         Yields:
             The annotated docs, in order.
@@ -240,9 +242,9 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
         if multiprocessing.parent_process() is not None:
             # torch's threads do not survive the fork of nlp.pipe(n_process=...).
             torch.set_num_threads(1)
-        for docs in document_batches(stream, batch_size):
+        for docs, predicted in predictions(self, document_batches(stream, batch_size)):
             try:
-                self.set_annotations(docs, self.predict(docs))
+                self.set_annotations(docs, predicted())
             except Exception:
                 yield from self._without_failing(docs)
             else:

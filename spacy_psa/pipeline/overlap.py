@@ -1,0 +1,61 @@
+"""Predictions for a stream of docs; on a GPU, while the docs before are annotated."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
+from typing import Any
+
+import torch
+from spacy.tokens import Doc
+from thinc.api import set_active_gpu
+
+AHEAD = 1
+"""The batches that are predicted ahead on a GPU."""
+
+
+def predictions(
+    pipe: Any, batches: Iterable[list[Doc]]
+) -> Iterator[tuple[list[Doc], Callable[[], Any]]]:
+    """Predict batches of docs.
+
+    On a GPU, a thread predicts the next batch, which mostly waits for the device. Meanwhile, the
+    program writes annotation to the docs of this one, uses them and makes new docs.
+
+    Yields:
+        The docs, and a function that returns what `pipe.predict` does for them, or raises its
+        error. A batch must have been annotated before the next is asked for.
+    """
+    if not (AHEAD and _on_gpu(pipe)):
+        for docs in batches:
+            yield docs, partial(pipe.predict, docs)
+        return
+    waiting: deque[tuple[list[Doc], Future[Any]]] = deque()
+    pool = ThreadPoolExecutor(1, "predict", _use_gpu, (_gpu(),))
+    try:
+        for docs in batches:
+            # thinc keeps the device of new arrays in the context.
+            waiting.append((docs, pool.submit(copy_context().run, pipe.predict, docs)))
+            if len(waiting) > AHEAD:
+                ready, result = waiting.popleft()
+                yield ready, result.result
+        while waiting:
+            ready, result = waiting.popleft()
+            yield ready, result.result
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _on_gpu(pipe: Any) -> bool:
+    return bool(pipe.model.ops.device_type == "gpu")
+
+
+def _gpu() -> int | None:
+    return torch.cuda.current_device() if torch.cuda.is_available() else None
+
+
+def _use_gpu(number: int | None) -> None:
+    """Let a thread use the GPU of another one."""
+    if number is not None:
+        set_active_gpu(number)
