@@ -1,7 +1,8 @@
 """Make records of the results that `benchmarks.gpu.run` brought back from a machine with a GPU.
 
-The archive has `speed*.json` of `benchmarks.gpu.speed`, `parts*.json` of `benchmarks.gpu.parts` and
-a `timed.json` of `benchmarks.gpu.timed` for each training. They become records of the kind
+The archive has `speed*.json` of `benchmarks.gpu.speed`, `parts*.json` of `benchmarks.gpu.parts`,
+`kernels*.json` of `benchmarks.gpu.kernels`, and a `timed.json` of `benchmarks.gpu.timed` for each
+training. They become records of the kind
 "figures" in benchmarks/gpu/results, under their names or as `RUN-SEED.json`; the docstrings of
 these scripts describe them. COMMIT is that of the code,
 which a machine without git does not know.
@@ -29,7 +30,7 @@ def contents(archive: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             file = opened.extractfile(member)
             if file is None:
                 continue
-            if fnmatch(member.name, "speed*.json") or fnmatch(member.name, "parts*.json"):
+            if any(fnmatch(member.name, f"{name}*.json") for name in ("speed", "parts", "kernels")):
                 yield Path(member.name).stem, json.load(file)
             elif member.name.endswith("/timed.json"):
                 result = json.load(file)

@@ -3,8 +3,10 @@
 import importlib
 import json
 import os
+import subprocess
 import tarfile
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,14 +15,17 @@ import spacy
 import torch
 from thinc.api import Config
 
-from benchmarks.gpu import keep, pack, parts, speed, timed
+from benchmarks.gpu import keep, kernels, pack, parts, speed, timed, without
 from benchmarks.gpu.run import LAST, Runner, main, read_jobs
+from benchmarks.gpu.without import WITHOUT
 from benchmarks.record import FOLDER, read_record
 from spacy_psa.corpora.docbin import write_docbin
 from spacy_psa.errors import InputError
 from spacy_psa.laboratory.experiments.plan import read_plan
+from spacy_psa.pipeline import overlap
 from tests.helpers.paths import CONFIGS
 from tests.helpers.pipelines import make_examples
+from tests.helpers.quick_python import PYTHON
 
 JOBS = """
 [jobs.first]
@@ -196,7 +201,8 @@ def test_speed_is_measured_on_the_cpu(plan, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(speed, "WARM", 1)
     monkeypatch.setattr(speed, "STEPS", 2)
-    row = speed.measure("ner/tok2vec_crf.cfg", "small", False, -1, tmp_path / "lock")
+    monkeypatch.setitem(speed.ROWS, "ner/tok2vec_crf.cfg", ("small", False, ("gpu",)))
+    row = speed.measure("ner/tok2vec_crf.cfg", -1, tmp_path / "lock")
     assert set(row) == {"steps", "words", "annotation"} and min(row.values()) > 0
     nlp = speed.untrained("ner/tok2vec_crf.cfg", "small", False, -1, times=3)
     batcher = Config().from_disk(CONFIGS / "ner" / "tok2vec_crf.cfg")["training"]["batcher"]
@@ -204,7 +210,13 @@ def test_speed_is_measured_on_the_cpu(plan, tmp_path, monkeypatch):
     sentences = [["Ada", "lives", "in", "Leeds"]] * 50
     assert parts.tokenizer_speed(nlp, sentences) > 0
     batches = parts.measure(nlp, sentences, sizes=(8, 64))
-    assert all(row["words"] > 0 and "inference" in row["parts"] for row in batches.values())
+    for row in batches.values():
+        assert row["words"] > 0 and row["one_thread"] > 0 and "inference" in row["parts"]
+    assert overlap.AHEAD
+    monkeypatch.setattr(kernels, "WARM", 1)
+    monkeypatch.setattr(kernels, "STEPS", 2)
+    followed = kernels.measure("ner/tok2vec_crf.cfg", -1, 1)
+    assert followed["kernels"] == 0 and followed["milliseconds"] > 0 and followed["host"]
     assert [*batches] == ["8", "64"]
 
 
@@ -221,15 +233,74 @@ def test_the_jobs_of_speed3_can_be_started(job, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     script = importlib.import_module(module)
-    monkeypatch.setenv("SPACY_PSA_TRITON", "1")
+    switched = []
+    names = {name: partial(switched.append, name) for name in WITHOUT}
     monkeypatch.setenv("CUDA_LAUNCH_BLOCKING", "0")
     monkeypatch.setattr("sys.argv", [module, *words])
     monkeypatch.setattr(speed.subprocess, "Popen", begin)
     monkeypatch.setattr(parts, "untrained", begin)
+    monkeypatch.setattr(kernels, "measure", begin)
+    monkeypatch.setattr(timed, "read_plan", begin)
+    monkeypatch.setattr(without, "WITHOUT", names)
     with pytest.raises(KeyboardInterrupt):
         script.main()
-    assert (os.environ["SPACY_PSA_TRITON"] == "0") == ("--without-triton" in words)
+    assert bool(switched) == ("--without" in words and module == "benchmarks.gpu.kernels")
     assert (os.environ["CUDA_LAUNCH_BLOCKING"] == "1") == ("--blocking" in words)
+
+
+def test_the_trainings_of_speed3_are_those_of_its_plan():
+    plan = read_plan(FOLDER / "gpu" / "batches.toml")
+    jobs = [job.command.split() for job in read_jobs(FOLDER / "gpu" / "speed3.toml")]
+    asked = [(words[2], int(words[3])) for words in jobs if words[0] == "benchmarks.gpu.timed"]
+    assert asked == [(run.name, seed) for run in plan.runs for seed in run.seeds]
+
+
+SWITCHES = """
+from spacy_psa.pipeline import overlap
+from spacy_psa.structs.emission_chain import EmissionChain
+from spacy_psa.training import ahead
+from benchmarks.gpu.without import WITHOUT, switch_off
+import os, torch
+
+x = torch.zeros(2)
+switch_off(WITHOUT)
+assert ahead.STEPS == overlap.AHEAD == 0 and os.environ["SPACY_PSA_TRITON"] == "0"
+assert EmissionChain._sums_apply is EmissionChain.is_scaled
+assert x.pin_memory() is x and x.to(torch.float64, non_blocking=True).dtype == torch.float64
+print("off")
+"""
+
+
+def test_all_that_is_measured_can_be_switched_off():
+    command = [PYTHON, "-c", SWITCHES]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=FOLDER.parent)
+    assert done.stdout == "off\n", done.stderr
+
+
+def test_gaps_are_the_times_in_which_the_gpu_has_no_work():
+    def event(name, start, end, on_gpu=True, own=0.0):
+        return kernels.Event(name, on_gpu, start, end, own)
+
+    events = [
+        event("aten::mm", 0, 9000, on_gpu=False, own=7000),
+        event("cudaLaunchKernel", 1000, 1500, on_gpu=False, own=500),
+        event("cudaLaunchKernel", 2000, 2500, on_gpu=False, own=500),
+        event("cudaStreamSynchronize", 6000, 9000, on_gpu=False, own=3000),
+        event("gemm", 2000, 4000),
+        event("add", 3000, 5000),  # of another stream
+        event("Memcpy DtoH", 8000, 8500),
+    ]
+    found = kernels.summary(events, steps=2)
+    assert (found["kernels"], found["copies"], found["launches"], found["waits"]) == (
+        1,
+        0.5,
+        1,
+        0.5,
+    )
+    assert (found["milliseconds"], found["busy"], found["idle"]) == (4.5, 1.75, 2.75)
+    assert found["longest_gaps"] == [3.0, 2.0, 0.0]
+    assert found["slowest"] == {"gemm": 1.0, "add": 1.0}
+    assert found["host"]["aten::mm"] == 3.5
 
 
 def test_encoders_travel_in_parts(tmp_path, monkeypatch):
