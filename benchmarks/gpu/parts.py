@@ -52,12 +52,12 @@ def measure(nlp: Language, sentences: Sentences, sizes: tuple[int, ...] = SIZES)
     for size in sizes:
         nlp.batch_size = size
         row.annotate(row.docs())
-        found = {"words": words / fastest(row)}
+        rates = {"words": words / fastest(row)}
         with one_thread():
-            found["one_thread"] = words / fastest(row)
+            rates["one_thread"] = words / fastest(row)
             parts = profile_annotation(nlp, sentences, 1).rooms()
         own = {part: round(1e6 * each / words, 3) for part, each in parts.items()}
-        batches[str(size)] = {**found, "parts": own}
+        batches[str(size)] = {**rates, "parts": own}
     return batches
 
 

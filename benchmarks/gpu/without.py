@@ -27,7 +27,7 @@ def _waiting_for_copies() -> None:
 
 
 def _with_scaled_sums() -> None:
-    """Sums over tag sequences take a dozen launches for each token, not one in all."""
+    """Sums over tag sequences need a dozen launches for each token, not one in all."""
     EmissionChain._sums_apply = EmissionChain.is_scaled  # type: ignore[method-assign]
 
 
@@ -42,9 +42,9 @@ WITHOUT: dict[str, Callable[[], None]] = {
     "pairs": _with_scaled_sums,
     "triton": _without_triton,
 }
-"""What can be switched off: the thread that reads training examples ahead; the one that predicts
-the next docs; copies that nothing waits for; the chain kernel where emissions and transitions are
-apart; and the chart kernel."""
+"""The names are for the thread that reads training examples ahead, the one that predicts the next
+docs, copies that nothing waits for, the chain kernel where emissions and transitions are apart, and
+the chart kernel."""
 
 
 def switch_off(names: Iterable[str]) -> None:

@@ -110,8 +110,8 @@ class LabelLayers(NestedSpans):
 
         log_z, marginals = forward_backward(*self._arrays)
         device = self.labelled.device
-        found = map(torch.from_numpy, (log_z, marginals))
-        return tuple(to_device(each, device) for each in found)  # type: ignore[return-value]
+        results = map(torch.from_numpy, (log_z, marginals))
+        return tuple(to_device(each, device) for each in results)  # type: ignore[return-value]
 
     @property
     def _arrays(self) -> tuple[Any, ...]:

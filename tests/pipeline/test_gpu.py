@@ -13,6 +13,8 @@ from spacy.training.initialize import init_nlp
 from spacy.util import load_config, registry, resolve_dot_names
 from thinc.api import use_ops
 
+from spacy_psa.pipeline.prepared import Prepared
+from spacy_psa.training import loop
 from tests.helpers.paths import CONFIGS, ROOT
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -43,6 +45,22 @@ def train(system, sample, updates=6):
         losses.append(sum(found.values()))
     assert all(loss == loss for loss in losses)
     return nlp, [[token.text for token in eg.reference] for eg in islice(dev(nlp), 30)]
+
+
+def test_a_training_reads_its_steps_ahead(sample, tmp_path, monkeypatch):
+    updates, update = [], Prepared.update
+
+    def noted(self, *arguments):
+        updates.append(len(self))
+        update(self, *arguments)
+
+    monkeypatch.setattr(Prepared, "update", noted)
+    paths = {f"paths.{part}": str(sample / f"{part}.spacy") for part in ("train", "dev")}
+    overrides = {**paths, "training.max_steps": 4, "training.eval_frequency": 2}
+    with use_ops("cupy"):
+        nlp = init_nlp(load_config(CONFIGS / "ner" / "best.cfg", overrides, False), use_gpu=0)
+        model = loop.train(nlp, tmp_path, use_gpu=0)
+    assert len(updates) == 5 and spacy.load(model).pipe_names == ["ner"]
 
 
 def annotated(nlp, words):
