@@ -108,10 +108,9 @@ class LabelLayers(NestedSpans):
         """The log partitions (B,) and the marginals (S, L), in float64 and without gradients."""
         from spacy_psa.kernels.label_layers import forward_backward
 
-        log_z, marginals = forward_backward(*self._arrays)
+        log_z, marginals = map(torch.from_numpy, forward_backward(*self._arrays))
         device = self.labelled.device
-        results = map(torch.from_numpy, (log_z, marginals))
-        return tuple(to_device(each, device) for each in results)  # type: ignore[return-value]
+        return to_device(log_z, device), to_device(marginals, device)
 
     @property
     def _arrays(self) -> tuple[Any, ...]:
