@@ -3,8 +3,8 @@
 import json
 import random
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, nullcontext
 from io import StringIO
 from itertools import islice
 from pathlib import Path
@@ -162,8 +162,9 @@ def _train(
         with nlp.use_params(run.optimizer.averages):
             folders.save(before_to_disk(nlp), is_best=is_best)
 
+    steps = run.steps()
     try:
-        for info, is_best in run.steps():
+        for info, is_best in steps:
             step, evaluated = info["step"], is_best is not None
             new = saved is None or step > saved["step"]
             if first and new and evaluated:
@@ -178,6 +179,7 @@ def _train(
         if first:
             save_model(False)
     finally:
+        steps.close()
         finalize_logger()
     if first:
         checkpoints.finish(this)
@@ -334,25 +336,26 @@ class _Run:
         self.words = 0
         self.seconds = 0
 
-    def steps(self) -> Iterator[tuple[Info, bool | None]]:
+    def steps(self) -> Generator[tuple[Info, bool | None], None, None]:
         """Yield the steps of spaCy's `train_while_improving`, from step 0 on."""
         settings = self.settings
-        for _, info, is_best in train_while_improving(
-            cast(Language, self.parallel or self.guard),
-            self.optimizer,
-            self._batches(),
-            self._evaluate,
-            dropout=settings["dropout"],
-            eval_frequency=settings["eval_frequency"],
-            accumulate_gradient=settings["accumulate_gradient"],
-            patience=settings["patience"],
-            max_steps=settings["max_steps"],
-            exclude=self.exclude,
-            annotating_components=settings["annotating_components"],
-            before_update=self._before_update,
-        ):
-            self._complete(info, is_best is not None)
-            yield info, is_best
+        with closing(self._batches()) as batches:  # an error ends the thread of `Ahead`, too
+            for _, info, is_best in train_while_improving(
+                cast(Language, self.parallel or self.guard),
+                self.optimizer,
+                batches,
+                self._evaluate,
+                dropout=settings["dropout"],
+                eval_frequency=settings["eval_frequency"],
+                accumulate_gradient=settings["accumulate_gradient"],
+                patience=settings["patience"],
+                max_steps=settings["max_steps"],
+                exclude=self.exclude,
+                annotating_components=settings["annotating_components"],
+                before_update=self._before_update,
+            ):
+                self._complete(info, is_best is not None)
+                yield info, is_best
 
     def state(self) -> dict[str, Any]:
         """The state of the training for a checkpoint."""
@@ -368,7 +371,7 @@ class _Run:
             **training_state(self.nlp, self.optimizer),
         }
 
-    def _batches(self) -> Iterator[tuple[int, Batch]]:
+    def _batches(self) -> Generator[tuple[int, Batch], None, None]:
         if self.saved is not None:
             # The epoch of a step is known where there was an evaluation.
             known, epoch = {info["step"]: info["epoch"] for info in self.past}, 0

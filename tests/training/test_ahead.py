@@ -9,6 +9,8 @@ from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.labeler import ChainLabeler
 from spacy_psa.pipeline.prepared import Prepared
 from spacy_psa.training.ahead import Ahead
+from spacy_psa.training.checkpoint import Checkpoints
+from spacy_psa.training.finite_losses import FiniteLosses
 from tests.helpers.pipelines import make_examples, random_nlp
 from tests.helpers.trainings import digests, killed_at, make_config, run
 
@@ -30,7 +32,7 @@ def prepared(monkeypatch):
 @pytest.mark.parametrize("parts", [1, 2])
 def test_a_training_has_the_same_files(tmp_path, corpus, prepared, parts):
     config = make_config(corpus, accumulate_gradient=parts)  # its batcher draws at random
-    alone = digests(run(tmp_path / "alone", config, ahead=0))
+    alone = digests(run(tmp_path / "alone", config))  # on a CPU
     assert not prepared
     assert digests(run(tmp_path / "ahead", config, ahead=2)) == alone
     assert len(prepared) >= 31 * parts and threading.main_thread() not in prepared
@@ -64,6 +66,20 @@ def test_an_error_comes_with_its_step(tmp_path, monkeypatch, corpus):
         monkeypatch.setattr(ChainLabeler, "_read_gold", read)
         logs.append((tmp_path / str(ahead) / "log.jsonl").read_text())
     assert logs[0] == logs[1] and logs[0].count("\n") == 11
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "error"),
+    [(FiniteLosses, "update", KeyboardInterrupt), (Checkpoints, "save", OSError)],
+)
+def test_the_thread_ends_with_the_training(tmp_path, monkeypatch, corpus, place, name, error):
+    def fail(*_, **settings):
+        raise error
+
+    monkeypatch.setattr(place, name, fail)
+    with pytest.raises((KeyboardInterrupt, InputError)) as raised:
+        run(tmp_path, make_config(corpus), ahead=2)
+    assert raised and not [t for t in threading.enumerate() if t.name.startswith("ahead")]
 
 
 def test_a_few_steps_are_read_ahead_and_the_thread_ends(corpus):
