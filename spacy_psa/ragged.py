@@ -46,6 +46,8 @@ def positions(lengths: Tensor, device: torch.device | None = None) -> tuple[Tens
     sentence = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
     starts = torch.cumsum(lengths, 0) - lengths
     place = torch.arange(len(sentence)) - starts[sentence]
+    if device is None:
+        return sentence, place
     return to_device(sentence, device), to_device(place, device)
 
 

@@ -99,7 +99,9 @@ class BiLSTM(nn.Module):
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """Encode x (N, nI) of sentences of `lengths` (B,) -> (N, 2 * hidden)."""
         packing = Packing(lengths)
-        places = [to_device(place, x.device) for place in packing.places]
+        places = packing.places
+        if x.device.type != "cpu":
+            places = to_device(places[0], x.device), to_device(places[1], x.device)
         if self.training:
             x = self.input_dropout(x)
         for depth, layer in enumerate(self.layers):

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
+from itertools import repeat, tee
 from typing import Any
 
 import torch
@@ -12,25 +13,29 @@ from spacy.tokens import Doc
 from thinc.api import set_active_gpu
 
 AHEAD = 1
-"""The batches that are predicted ahead on a GPU."""
+"""The batches that are predicted ahead."""
+DEVICE = "gpu"
+"""The type of the devices on which batches are predicted ahead."""
+Predictions = Iterator[tuple[list[Doc], Callable[[], Any]]]
 
 
-def predictions(
-    pipe: Any, batches: Iterable[list[Doc]]
-) -> Iterator[tuple[list[Doc], Callable[[], Any]]]:
+def predictions(pipe: Any, batches: Iterable[list[Doc]]) -> Predictions:
     """Predict batches of docs.
 
     On a GPU, a thread predicts the next batch, which mostly waits for the device. Meanwhile, the
     program writes annotation to the docs of this one, uses them and makes new docs.
 
-    Yields:
+    Returns:
         The docs, and a function that returns what `pipe.predict` does for them, or raises its
         error. A batch must have been annotated before the next is asked for.
     """
-    if not (AHEAD and _on_gpu(pipe)):
-        for docs in batches:
-            yield docs, partial(pipe.predict, docs)
-        return
+    if AHEAD and pipe.model.ops.device_type == DEVICE:
+        return _ahead(pipe, batches)
+    first, second = tee(batches)
+    return zip(first, map(partial, repeat(pipe.predict), second))
+
+
+def _ahead(pipe: Any, batches: Iterable[list[Doc]]) -> Predictions:
     waiting: deque[tuple[list[Doc], Future[Any]]] = deque()
     pool = ThreadPoolExecutor(1, "predict", _use_gpu, (_gpu(),))
     try:
@@ -45,10 +50,6 @@ def predictions(
             yield ready, result.result
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def _on_gpu(pipe: Any) -> bool:
-    return bool(pipe.model.ops.device_type == "gpu")
 
 
 def _gpu() -> int | None:

@@ -15,7 +15,7 @@ def nlp():
 
 @pytest.fixture
 def on_gpu(monkeypatch):
-    monkeypatch.setattr(overlap, "_on_gpu", lambda pipe: True)
+    monkeypatch.setattr(overlap, "DEVICE", "cpu")
 
 
 def texts():
