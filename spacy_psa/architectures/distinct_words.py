@@ -15,10 +15,10 @@ import torch
 from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
-from torch import Tensor, nn
+from torch import Tensor
 
-from spacy_psa.bridge.layers import join_rows, shim_of, split_rows
-from spacy_psa.bridge.shim import no_gradient, tensors
+from spacy_psa.bridge.layers import join_rows, split_rows
+from spacy_psa.bridge.shim import no_gradient, shim_of, tensors
 from spacy_psa.errors import check_sizes
 from spacy_psa.sentences import Sentences
 
@@ -50,7 +50,7 @@ class WordCache:
         check_sizes(least=0, cache=size)
         self.size = size
         self._lock = Lock()
-        self._weights: list[torch.Tensor] = []
+        self._weights: list[Tensor] = []
         self._attributes: dict[str, Any] = {}
         self._forget()
 
@@ -67,11 +67,13 @@ class WordCache:
 
         In training and on a GPU all vectors are computed.
         """
-        shim = shim_of(model)
-        if is_train or not self.size or shim.device.type != "cpu":
+        if is_train or not self.size:
             return embed(model, docs, words, is_train)
+        weights = tensors(shim_of(model).module)
+        if weights[0].device.type != "cpu":
+            return embed(model, docs, words, False)
         with self._lock:
-            self._check(shim.module, model.attrs)
+            self._check(weights, model.attrs)
             table, known = self._table, self._rows
             rows = []
             for word in words:
@@ -94,8 +96,7 @@ class WordCache:
                 self._remember(new[: self.size], computed[: self.size])
         return vectors, no_gradient
 
-    def _check(self, module: nn.Module, attributes: dict[str, Any]) -> None:
-        weights = tensors(module)
+    def _check(self, weights: list[Tensor], attributes: dict[str, Any]) -> None:
         if (
             len(weights) != len(self._weights)
             or attributes != self._attributes

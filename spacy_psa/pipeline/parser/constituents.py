@@ -63,6 +63,11 @@ def word_sentences(doc: Doc, bounds: Bounds | None = None) -> list[Sentence]:
     return [Sentence(*bound, words[a:b]) for bound, (a, b) in zip(bounds, cuts)]
 
 
+def too_long(sentence: Sentence, max_length: int) -> bool:
+    """Whether a sentence has more than `max_length` tokens, white space included."""
+    return sentence.end - sentence.start > max_length
+
+
 def gold_trees(reference: Doc, predicted: Doc, key: str = KEY) -> list[list[Node] | None]:
     """Read the gold tree of each sentence of a predicted doc, over its words.
 
@@ -103,18 +108,20 @@ def single_labels(labels: Iterable[str]) -> set[str]:
     return {label for chain in labels for label in chain.split(JOIN)}
 
 
-def token_nodes(node: Node, words: NDArray[numpy.int64]) -> list[Node]:
-    """Translate a labelled span of a chart into constituents over tokens.
+def token_nodes(nodes: Iterable[Node], words: NDArray[numpy.int64]) -> list[list[Node]]:
+    """Translate the labelled spans of a chart into constituents over tokens.
 
     Returns:
-        The members of the chain, the outermost first; none for a sentence that is not a
-        constituent.
+        The members of the chain of each span, the outermost first; none for a sentence that is not
+        a constituent.
     """
-    start, end, chain = node
-    if chain == FLAT and (start, end) == (0, len(words)):
-        return []
-    first, last = int(words[start]), int(words[end - 1])
-    return [(first, last + 1, label) for label in chain.split(JOIN)]
+    tokens, found = words.tolist(), []
+    for start, end, chain in nodes:
+        labels = chain.split(JOIN)
+        if chain == FLAT and (start, end) == (0, len(tokens)):
+            labels = []
+        found.append([(tokens[start], tokens[end - 1] + 1, label) for label in labels])
+    return found
 
 
 def bracketed(doc: Doc, words: NDArray[numpy.int64], nodes: Iterable[Node]) -> Tree:

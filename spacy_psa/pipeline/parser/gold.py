@@ -17,7 +17,13 @@ from torch.nn import functional as F
 from spacy_psa.bridge.layers import differentiate, join_rows
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.parser.chart import span_count, span_tree
-from spacy_psa.pipeline.parser.constituents import Sentence, gold_trees, named, word_sentences
+from spacy_psa.pipeline.parser.constituents import (
+    Sentence,
+    gold_trees,
+    named,
+    too_long,
+    word_sentences,
+)
 from spacy_psa.structs.cross_entropy import cross_entropy
 from spacy_psa.structs.span_cells import Tree
 
@@ -151,11 +157,6 @@ def _unseen(name: str, doc: Doc, kind: str, what: str) -> InputError:
         f"{name}: {named(doc)} has the {kind} {what!r}, which is not among the {kind}s: "
         f"initialize with all {kind}s"
     )
-
-
-def too_long(sentence: Sentence, max_length: int) -> bool:
-    """Whether a sentence has more than `max_length` tokens, white space included."""
-    return sentence.end - sentence.start > max_length
 
 
 def warn_of_length(name: str, doc: Doc, sentence: Sentence, max_length: int, fate: str) -> None:
