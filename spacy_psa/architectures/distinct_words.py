@@ -5,13 +5,15 @@ development or test text ever enters a vocabulary, and any component can hold th
 needs no pass over the corpus before training.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from operator import methodcaller
 from threading import Lock
 from typing import Any
 
 import numpy
 import torch
+from numpy.typing import NDArray
 from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
@@ -144,7 +146,9 @@ def caches(model: Model) -> list[WordCache]:
     return [value for value in arguments if isinstance(value, WordCache)]
 
 
-def distinct_words(docs: Iterable[Doc], attribute: str = "ORTH") -> tuple[list[str], Any, Any]:
+def distinct_words(
+    docs: Sequence[Doc], attribute: str = "ORTH"
+) -> tuple[list[str], NDArray[numpy.int64], list[int]]:
     """Find the distinct words of docs, of which there is at least one.
 
     Args:
@@ -154,9 +158,16 @@ def distinct_words(docs: Iterable[Doc], attribute: str = "ORTH") -> tuple[list[s
         The distinct words, by hash; the word of each token (N,); the tokens of each doc (B,). All
         are on the CPU. Do not change them.
     """
-    if attribute == "ORTH" and isinstance(docs, Sentences):
-        return docs.distinct_words  # several embedders ask for them
-    return Sentences(docs).distinct(attribute)
+    held = docs if isinstance(docs, Sentences) and attribute == "ORTH" else None
+    if held is not None and held.words is not None:
+        return held.words
+    keys = numpy.concatenate(list(map(methodcaller("to_array", attribute), docs)))
+    distinct, index = numpy.unique(keys, return_inverse=True)
+    words: list[Any] = list(map(docs[0].vocab.strings.__getitem__, distinct.tolist()))
+    found = words, index.astype("int64", copy=False), list(map(len, docs))
+    if held is not None:
+        held.words = found
+    return found
 
 
 def by_distinct_word(
