@@ -164,10 +164,10 @@ def distinct_words(
     keys = numpy.concatenate(list(map(methodcaller("to_array", attribute), docs)))
     distinct, index = numpy.unique(keys, return_inverse=True)
     words: list[Any] = list(map(docs[0].vocab.strings.__getitem__, distinct.tolist()))
-    found = words, index.astype("int64", copy=False), list(map(len, docs))
+    result = words, index.astype("int64", copy=False), list(map(len, docs))
     if held is not None:
-        held.words = found
-    return found
+        held.words = result
+    return result
 
 
 def by_distinct_word(
