@@ -406,9 +406,9 @@ def _pretrained(
     if vectors.mode == Mode.floret:
         return _scaled(model, to_numpy(vectors.get_batch(words))), [True] * len(words)
     rows = to_numpy(vectors.find(keys=words))
-    if model.attrs["lower"]:
-        lowered = to_numpy(vectors.find(keys=list(map(str.lower, words))))
-        rows = numpy.where(rows < 0, lowered, rows)
+    missing = numpy.flatnonzero(rows < 0).tolist() if model.attrs["lower"] else []
+    if missing:
+        rows[missing] = to_numpy(vectors.find(keys=[words[i].lower() for i in missing]))
     known = rows >= 0
     data = to_numpy(vectors.data[rows])
     return _scaled(model, numpy.where(known[:, None], data, numpy.float32(0.0))), known.tolist()
