@@ -19,6 +19,9 @@ Docs = TypeVar("Docs", Doc, Example)
 Bounds = list[tuple[int, int]]
 """For each sentence, the index of its first token and the index after its last token."""
 
+DistinctWords = tuple[list[str], NDArray[numpy.int64], list[int]]
+"""The distinct words of docs, the word of each token (N,), and the tokens of each doc (B,)."""
+
 # The token attributes that embedders read in addition to the word.
 EMBEDDED: list[int | str] = [
     "NORM", "TAG", "POS", "MORPH", "LEMMA", "DEP", "ENT_TYPE", "ENT_IOB", "ENT_ID", "ENT_KB_ID",
@@ -31,7 +34,7 @@ class Sentences(list[Doc]):
     The type tells a model that it need not look for sentence boundaries.
     """
 
-    words: tuple[list[str], NDArray[numpy.int64], list[int]] | None = None
+    words: DistinctWords | None = None
     """Their `distinct_words`, which several embedders ask for, once they are known."""
 
     def chosen(self, places: Iterable[int]) -> "Sentences":

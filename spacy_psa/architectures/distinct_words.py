@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy
 import torch
-from numpy.typing import NDArray
 from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
@@ -22,7 +21,7 @@ from torch import Tensor
 from spacy_psa.bridge.layers import join_rows, split_rows
 from spacy_psa.bridge.shim import no_gradient, shim_of, tensors
 from spacy_psa.errors import check_sizes
-from spacy_psa.sentences import Sentences
+from spacy_psa.sentences import DistinctWords, Sentences
 
 Embedder = Model[list[Doc], list[Floats2d]]
 Embedded = tuple[Any, Callable]
@@ -146,17 +145,13 @@ def caches(model: Model) -> list[WordCache]:
     return [value for value in arguments if isinstance(value, WordCache)]
 
 
-def distinct_words(
-    docs: Sequence[Doc], attribute: str = "ORTH"
-) -> tuple[list[str], NDArray[numpy.int64], list[int]]:
-    """Find the distinct words of docs, of which there is at least one.
+def distinct_words(docs: Sequence[Doc], attribute: str = "ORTH") -> DistinctWords:
+    """Find the distinct words, by hash, of docs, of which there is at least one.
+
+    Do not change the result, which is on the CPU.
 
     Args:
         attribute: the attribute of the token to read; "ORTH" is the word.
-
-    Returns:
-        The distinct words, by hash; the word of each token (N,); the tokens of each doc (B,). All
-        are on the CPU. Do not change them.
     """
     held = docs if isinstance(docs, Sentences) and attribute == "ORTH" else None
     if held is not None and held.words is not None:

@@ -332,14 +332,10 @@ def meet_forms(
     Returns:
         (R,) int64, the rows of the words and of the unknown word, in order.
     """
-    rows = model.attrs["rows"]
-    forms = _normal_forms(model, words)
-    new = [number for number, form in enumerate(forms) if form not in rows]
-    if new:
+    rows, forms = model.attrs["rows"], _normal_forms(model, words)
+    if not all(map(rows.__contains__, forms)):
         vectors = _vectors(model, docs)
-        names = [words[number] for number in new]
-        known = _pretrained(model, architecture, vectors, names)[1]
-        _assign_rows(model, [forms[number] for number in new], known, vectors)
+        _assign_rows(model, forms, _pretrained(model, architecture, vectors, words)[1], vectors)
     return torch.tensor(sorted({0, *(rows.get(form, 0) for form in forms)}))
 
 

@@ -108,12 +108,7 @@ def listens(model: Model) -> bool:
     It is still so when spaCy's `replace_listeners` has put a copy of that component in its place,
     whose vectors may depend on the sentences around a sentence.
     """
-    for node in model.walk():
-        # As `upstream_name`, without a call for each node of a model for each doc.
-        attrs = node.attrs
-        if attrs.get("whole_docs") or "_upstream_name" in attrs or hasattr(node, "upstream_name"):
-            return True
-    return False
+    return any(node.attrs.get("whole_docs") for node in model.walk()) or bool(listeners(model))
 
 
 def sentencewise(tok2vec: Model, head: Model) -> Model:

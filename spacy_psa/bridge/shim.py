@@ -145,10 +145,7 @@ class TorchShim(Shim):
     def run(
         self, inputs: tuple[Tensor, ...], is_train: bool
     ) -> tuple[Any, Callable[[Any], tuple[Tensor | None, ...]]]:
-        """Run the module as a call does, but return the output as an array of numpy or cupy.
-
-        The callback also gets such an array.
-        """
+        """Run the module as a call does, but the output and its gradient are arrays."""
         output, torch_backprop = self(inputs, is_train)
 
         def backprop(d_output: Any) -> tuple[Tensor | None, ...]:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
 
 import numpy
 import torch
@@ -117,9 +117,8 @@ class Inference:
         return [list(islice(left, len(bounds))) for bounds in self.split.bounds]
 
     def _divided(self) -> list[list[int]]:
-        sizes, pipe = self.split.sizes, self.pipe
-        batches: list[list[int]] = pipe._divided(sizes, self.known) if any(sizes) else []
-        return batches
+        sizes = self.split.sizes
+        return self.pipe._divided(sizes, self.known) if any(sizes) else []
 
     def _batch(self, numbers: list[int]) -> Batch:
         """Compute the distributions of the sentences with these numbers."""
@@ -138,8 +137,7 @@ class Inference:
     @cached_property
     def _seen(self) -> SplitDocs:
         """The docs as the model sees them."""
-        seen: SplitDocs = self.pipe._seen(self.split)
-        return seen
+        return cast(SplitDocs, self.pipe._seen(self.split))
 
     @cached_property
     def _scores_of(self) -> Callable[[list[int]], list[Floats2d]]:

@@ -76,13 +76,7 @@ class ChainLabeler(StructuredPipe):
     temperature = Temperature()
     """The number that log potentials are divided by before inference; see `Temperature`."""
     _analyses = ChainBatch
-    _derived: ClassVar[tuple[str, ...]] = (
-        *StructuredPipe._derived,
-        "scheme",
-        "_outputs",
-        "_rules",
-        "_pairs",
-    )
+    _derived: ClassVar[tuple[str, ...]] = ("_listens", "scheme", "_outputs", "_rules", "_pairs")
     _rehearsal_model: Model | None = None  # the copy that nlp.resume_training keeps
 
     def __init__(

@@ -33,7 +33,7 @@ class Constituent(NamedTuple):
 
 def span_count(sentence: Sentence) -> int:
     """Count the spans of a sentence of n tokens, n (n + 1) / 2; 0 if it has no words."""
-    n = sentence.end - sentence.start
+    n = sentence.length
     return n * (n + 1) // 2 if len(sentence.words) else 0
 
 

@@ -54,23 +54,23 @@ class Sentence(NamedTuple):
     words: NDArray[numpy.int64]
     """(n,) int64, the tokens that are words, as numbers of tokens of the doc."""
 
+    @property
+    def length(self) -> int:
+        """The number of tokens, white space included."""
+        return self.end - self.start
+
 
 def word_sentences(
     doc: Doc, bounds: Bounds | None = None, letters: NDArray[numpy.int64] | None = None
 ) -> list[Sentence]:
     """Find the sentences of a doc, or those with the bounds, and their words, if they have any.
 
-    `letters` are the `letters_before` of the doc, if they are known.
+    The `letters_before` of the doc may be given.
     """
     words = numpy.flatnonzero(numpy.diff(letters_before(doc) if letters is None else letters))
     bounds = sentence_bounds(doc) if bounds is None else bounds
     cuts = numpy.searchsorted(words, bounds).tolist()
     return [Sentence(*bound, words[a:b]) for bound, (a, b) in zip(bounds, cuts)]
-
-
-def too_long(sentence: Sentence, max_length: int) -> bool:
-    """Whether a sentence has more than `max_length` tokens, white space included."""
-    return sentence.end - sentence.start > max_length
 
 
 def gold_trees(reference: Doc, predicted: Doc, key: str = KEY) -> list[list[Node] | None]:
@@ -123,9 +123,8 @@ def token_nodes(nodes: Iterable[Node], words: NDArray[numpy.int64]) -> list[list
     """
     tokens, members = words.tolist(), []
     for start, end, chain in nodes:
-        labels = chain.split(JOIN)
-        if chain == FLAT and (start, end) == (0, len(tokens)):
-            labels = []
+        is_flat = chain == FLAT and (start, end) == (0, len(tokens))
+        labels = [] if is_flat else chain.split(JOIN)
         members.append([(tokens[start], tokens[end - 1] + 1, label) for label in labels])
     return members
 

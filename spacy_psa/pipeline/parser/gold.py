@@ -17,13 +17,7 @@ from torch.nn import functional as F
 from spacy_psa.bridge.layers import differentiate, join_rows
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.parser.chart import span_count, span_tree
-from spacy_psa.pipeline.parser.constituents import (
-    Sentence,
-    gold_trees,
-    named,
-    too_long,
-    word_sentences,
-)
+from spacy_psa.pipeline.parser.constituents import Sentence, gold_trees, named, word_sentences
 from spacy_psa.structs.cross_entropy import cross_entropy
 from spacy_psa.structs.span_cells import Tree
 
@@ -100,13 +94,13 @@ def _read(pipe: Any, examples: Iterable[Example]) -> Gold:
             if unseen := {label for *_, label in nodes or ()} - number.keys():
                 raise _unseen(name, doc, "label", min(unseen))
             without += nodes is None and len(sentence.words) > 0
-            if nodes is not None and too_long(sentence, max_length):
+            if nodes is not None and sentence.length > max_length:
                 warn_of_length(name, doc, sentence, max_length, "is left out of training")
                 nodes = None
             tree = [(start, end, number[label]) for start, end, label in nodes or ()]
             gold.sentences.append(sentence)
             gold.trees.append(tree or None)
-            learned = tree or (pipe._teacher and not too_long(sentence, max_length))
+            learned = tree or (pipe._teacher and sentence.length <= max_length)
             gold.sizes.append(span_count(sentence) if learned else 0)
         if tags:
             gold.tags.extend(_tags(eg, sentences, tag_number, name))
@@ -130,7 +124,7 @@ def _tags(
     tags = eg.get_aligned("TAG", as_string=True)
     by_sentence = []
     for sentence in sentences:
-        numbers = numpy.full(sentence.end - sentence.start, UNKNOWN, dtype="int64")
+        numbers = numpy.full(sentence.length, UNKNOWN, dtype="int64")
         for i in sentence.words.tolist():
             if tags[i]:
                 if tags[i] not in number:
@@ -142,7 +136,7 @@ def _tags(
 
 def _with_teacher(gold: Gold, taught: Sequence[Floats2d], name: str) -> Gold:
     """Add a teacher's scores of the sentences, in their order; see `Gold.taught`."""
-    lengths = [sentence.end - sentence.start for sentence in gold.sentences]
+    lengths = [sentence.length for sentence in gold.sentences]
     sizes = [n * (n + 1) // 2 for n in lengths]
     if len(sizes) != len(taught) or any(len(a) not in (0, n) for a, n in zip(taught, sizes)):
         raise InputError(
@@ -162,7 +156,7 @@ def _unseen(name: str, doc: Doc, kind: str, what: str) -> InputError:
 def warn_of_length(name: str, doc: Doc, sentence: Sentence, max_length: int, fate: str) -> None:
     """Warn that a sentence is too long, and of its fate, such as "is left out of training"."""
     warnings.warn(
-        f"{name}: {named(doc)}: a sentence of {sentence.end - sentence.start} tokens, "
+        f"{name}: {named(doc)}: a sentence of {sentence.length} tokens, "
         f"more than max_length = {max_length}, {fate}; set sentence boundaries, as "
         "a sentencizer does, or raise max_length",
         stacklevel=3,

@@ -50,7 +50,6 @@ from spacy_psa.pipeline.parser.constituents import (
     chains_of,
     gold_trees,
     single_labels,
-    too_long,
     word_sentences,
 )
 from spacy_psa.pipeline.parser.extensions import parse_trees, register_extensions
@@ -401,14 +400,14 @@ class ConstituencyParser(StructuredPipe):
     def _translated(self, doc: Doc, evidence: Evidence, bounds: Bounds) -> list[Known]:
         sentences = word_sentences(doc, bounds)
         for sentence in sentences:
-            if len(sentence.words) and too_long(sentence, self.max_length):
+            if len(sentence.words) and sentence.length > self.max_length:
                 fate = f"gets {self.labels[0]!r} over all words"
                 warn_of_length(self.name, doc, sentence, self.max_length, fate)
         return [Known(each, Constraints.of(evidence, each, self.labels)) for each in sentences]
 
     def _divided(self, sizes: list[int], known: list[Known]) -> list[list[int]]:
         sentences = [each.sentence for each in known]
-        counts = [0 if too_long(s, self.max_length) else span_count(s) for s in sentences]
+        counts = [0 if s.length > self.max_length else span_count(s) for s in sentences]
         return list(batches_by_size(counts, self.batch_spans))
 
     def _given(self, scores: Sequence[Floats2d], known: Sequence[Known]) -> SpanTree:
