@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import compress
-from operator import methodcaller
 from typing import Any, TypeVar
 
 import numpy
@@ -20,6 +19,9 @@ Docs = TypeVar("Docs", Doc, Example)
 Bounds = list[tuple[int, int]]
 """For each sentence, the index of its first token and the index after its last token."""
 
+DistinctWords = tuple[list[str], NDArray[numpy.int64], list[int]]
+"""The distinct words of docs, the word of each token (N,), and the tokens of each doc (B,)."""
+
 # The token attributes that embedders read in addition to the word.
 EMBEDDED: list[int | str] = [
     "NORM", "TAG", "POS", "MORPH", "LEMMA", "DEP", "ENT_TYPE", "ENT_IOB", "ENT_ID", "ENT_KB_ID",
@@ -32,25 +34,12 @@ class Sentences(list[Doc]):
     The type tells a model that it need not look for sentence boundaries.
     """
 
+    words: DistinctWords | None = None
+    """Their `distinct_words`, which several embedders ask for, once they are known."""
+
     def chosen(self, places: Iterable[int]) -> "Sentences":
         """Select the sentences at `places`, in the order of `places`."""
         return Sentences(map(self.__getitem__, places))
-
-    @cached_property
-    def distinct_words(self) -> tuple[list[str], NDArray[numpy.int64], list[int]]:
-        """The result of `distinct` for the words themselves, computed only once."""
-        return self.distinct("ORTH")
-
-    def distinct(self, attribute: str) -> tuple[list[str], NDArray[numpy.int64], list[int]]:
-        """Find the distinct values of a token attribute, in the order of their hashes.
-
-        Returns:
-            The values as strings; the value of each token (N,); the tokens of each sentence (B,).
-        """
-        keys = numpy.concatenate(list(map(methodcaller("to_array", attribute), self)))
-        distinct, index = numpy.unique(keys, return_inverse=True)
-        values: list[Any] = list(map(self[0].vocab.strings.__getitem__, distinct.tolist()))
-        return values, index.astype("int64", copy=False), list(map(len, self))
 
 
 class DocsInSentences(list[Doc]):

@@ -33,7 +33,7 @@ from benchmarks.record import save_record
 from benchmarks.script import script_parser
 from benchmarks.systems.train import run
 from benchmarks.wrap import wrap
-from spacy_psa.bridge.layers import shim_of
+from spacy_psa.bridge.shim import shim_of
 from spacy_psa.corpora.documents import read_document_corpus
 from spacy_psa.laboratory.performance.pipelines import Annotation, named_rows, open_pipeline
 from spacy_psa.laboratory.performance.processes import Loading

@@ -13,7 +13,7 @@ from spacy.tokens import Doc
 from torch import Tensor, nn
 
 from spacy_psa.architectures.distinct_words import DIGITS
-from spacy_psa.bridge.layers import shim_of
+from spacy_psa.bridge.shim import shim_of
 from spacy_psa.laboratory.performance.timing import Timing, stopwatch
 from spacy_psa.modules.characters import CharBiLSTM
 from spacy_psa.modules.lookup import WordTable

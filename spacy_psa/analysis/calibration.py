@@ -19,7 +19,7 @@ from spacy_psa.errors import InputError
 from spacy_psa.loading import find_pipe, load_pipeline
 from spacy_psa.pipeline.chain.extensions import register
 from spacy_psa.pipeline.chain.spans import SpanLabeler
-from spacy_psa.pipeline.coverage import COLDEST, HOTTEST
+from spacy_psa.pipeline.inference import COLDEST, HOTTEST
 from spacy_psa.pipeline.nested.spans import NestedSpanLabeler
 from spacy_psa.pipeline.upstream import with_upstream
 from spacy_psa.scoring.calibration import Bin, calibration_error, judge, reliability, summary

@@ -45,8 +45,8 @@ from spacy_psa.architectures.distinct_words import (
     init_table,
 )
 from spacy_psa.bridge.architecture import Architecture, architecture, on_meta, setting
-from spacy_psa.bridge.layers import run_shim, shim_of, split_rows
-from spacy_psa.bridge.shim import TorchShim
+from spacy_psa.bridge.layers import split_rows
+from spacy_psa.bridge.shim import TorchShim, shim_of
 from spacy_psa.errors import check_amounts, check_rates, check_sizes, naming
 from spacy_psa.modules.characters import (
     CharAdaTrans,
@@ -136,19 +136,20 @@ def char_concat(
 
 def _embed_characters(model: Model, docs: list[Doc], words: list[str], is_train: bool) -> Embedded:
     words = _cut(words, model.attrs["max_characters"])
-    text, shim = _text(model, words), shim_of(model)
-    if is_train:
+    text, known = _text(model, words), model.attrs["rows"]
+    if is_train and not known.keys() >= set(text):
         add_rows(model, text)
-    lengths = torch.tensor(list(map(len, words)))
-    return run_shim(shim, (_rows(shim, text, model.attrs["rows"]), lengths), is_train)
+    rows, lengths = _rows(text, known), torch.tensor(list(map(len, words)))
+    shim = shim_of(model)
+    return shim.run((to_device(rows, shim.device), lengths), is_train)
 
 
 def _embed_ngrams(model: Model, docs: list[Doc], words: list[str], is_train: bool) -> Embedded:
     words = _cut(words, model.attrs["max_characters"])
     text, shim = "".join(words), shim_of(model)
     lengths = torch.tensor(list(map(len, words)))
-    inputs = _rows(shim, text, _ASCII_ROWS), _rows(shim, text, _KIND), lengths
-    return run_shim(shim, inputs, is_train)
+    rows, kinds = (to_device(_rows(text, table), shim.device) for table in (_ASCII_ROWS, _KIND))
+    return shim.run((rows, kinds, lengths), is_train)
 
 
 def _embed_ends(model: Model, docs: list[Doc], words: list[str], is_train: bool) -> Embedded:
@@ -157,7 +158,7 @@ def _embed_ends(model: Model, docs: list[Doc], words: list[str], is_train: bool)
     text, shim = "".join(words), shim_of(model)
     if is_train:
         add_rows(model, text)
-    rows = _rows(shim, text, model.attrs["rows"])
+    rows = to_device(_rows(text, model.attrs["rows"]), shim.device)
     padded = torch.cat([rows, rows.new_full((1,), model.attrs["capacity"] + 1)])
     lengths = numpy.array([len(word) for word in words])[:, None]
     ends = numpy.cumsum(lengths)[:, None]
@@ -165,7 +166,7 @@ def _embed_ends(model: Model, docs: list[Doc], words: list[str], is_train: bool)
     first = numpy.where(place < lengths, ends - lengths + place, -1)
     last = numpy.where(n - place <= lengths, ends - n + place, -1)
     letters = to_device(torch.from_numpy(numpy.hstack([first, last])), padded.device)
-    return run_shim(shim, (padded[letters],), is_train)
+    return shim.run((padded[letters],), is_train)
 
 
 def _meet_characters(model: Model, docs: list[Doc]) -> None:
@@ -190,10 +191,9 @@ def _cut(words: list[str], size: int) -> list[str]:
     return [word[:size] or " " for word in words]
 
 
-def _rows(shim: TorchShim, text: str, rows: dict[str, int]) -> Tensor:
+def _rows(text: str, rows: dict[str, int]) -> Tensor:
     """Find the row of each character, 0 for a character without one."""
-    numbers = torch.tensor(list(map(rows.get, text, repeat(0))), dtype=torch.int64)
-    return to_device(numbers, shim.device)
+    return torch.tensor(list(map(rows.get, text, repeat(0))), dtype=torch.int64)
 
 
 class _Characters(NamedTuple):
@@ -219,7 +219,7 @@ def _embed_sentences(
         to_device(torch.tensor(numbers), shim.device) for numbers in (rows, read.first, read.last)
     )
     inputs = characters, torch.tensor(read.lengths), first, last
-    vectors, backprop_vectors = run_shim(shim, inputs, is_train)
+    vectors, backprop_vectors = shim.run(inputs, is_train)
 
     def backprop(dY: list[Floats2d]) -> list[Doc]:
         backprop_vectors(model.ops.xp.concatenate(dY))

@@ -11,7 +11,8 @@ from thinc.types import Floats2d
 from torch import Tensor
 
 from spacy_psa.architectures.sentencewise import check_one_row_a_token, sentencewise
-from spacy_psa.bridge.layers import head_layer, shim_of
+from spacy_psa.bridge.layers import head_layer
+from spacy_psa.bridge.shim import shim_of
 from spacy_psa.errors import check_choice, naming
 from spacy_psa.modules.chain_potentials import Emission, EmissionTransition, LabelPair
 from spacy_psa.modules.products import Precision
@@ -123,7 +124,5 @@ def apart(model: Model) -> list[Tensor]:
 
     For an ensemble it is their mean, as its output is the mean of the outputs.
     """
-    if model.get_dim("nO") <= MANY:
-        return []
     heads = [getattr(shim_of(head).module, "apart", []) for head in find_heads(model)]
     return [torch.stack(each).mean(0) if len(each) > 1 else each[0] for each in zip(*heads)]

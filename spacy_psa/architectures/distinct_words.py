@@ -5,8 +5,9 @@ development or test text ever enters a vocabulary, and any component can hold th
 needs no pass over the corpus before training.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from operator import methodcaller
 from threading import Lock
 from typing import Any
 
@@ -15,12 +16,12 @@ import torch
 from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
-from torch import Tensor, nn
+from torch import Tensor
 
-from spacy_psa.bridge.layers import join_rows, shim_of, split_rows
-from spacy_psa.bridge.shim import no_gradient, tensors
+from spacy_psa.bridge.layers import join_rows, split_rows
+from spacy_psa.bridge.shim import no_gradient, shim_of, tensors
 from spacy_psa.errors import check_sizes
-from spacy_psa.sentences import Sentences
+from spacy_psa.sentences import DistinctWords, Sentences
 
 Embedder = Model[list[Doc], list[Floats2d]]
 Embedded = tuple[Any, Callable]
@@ -50,7 +51,7 @@ class WordCache:
         check_sizes(least=0, cache=size)
         self.size = size
         self._lock = Lock()
-        self._weights: list[torch.Tensor] = []
+        self._weights: list[Tensor] = []
         self._attributes: dict[str, Any] = {}
         self._forget()
 
@@ -67,11 +68,13 @@ class WordCache:
 
         In training and on a GPU all vectors are computed.
         """
-        shim = shim_of(model)
-        if is_train or not self.size or shim.device.type != "cpu":
+        if is_train or not self.size:
             return embed(model, docs, words, is_train)
+        weights = tensors(shim_of(model).module)
+        if weights[0].device.type != "cpu":
+            return embed(model, docs, words, False)
         with self._lock:
-            self._check(shim.module, model.attrs)
+            self._check(weights, model.attrs)
             table, known = self._table, self._rows
             rows = []
             for word in words:
@@ -94,8 +97,7 @@ class WordCache:
                 self._remember(new[: self.size], computed[: self.size])
         return vectors, no_gradient
 
-    def _check(self, module: nn.Module, attributes: dict[str, Any]) -> None:
-        weights = tensors(module)
+    def _check(self, weights: list[Tensor], attributes: dict[str, Any]) -> None:
         if (
             len(weights) != len(self._weights)
             or attributes != self._attributes
@@ -143,19 +145,24 @@ def caches(model: Model) -> list[WordCache]:
     return [value for value in arguments if isinstance(value, WordCache)]
 
 
-def distinct_words(docs: Iterable[Doc], attribute: str = "ORTH") -> tuple[list[str], Any, Any]:
-    """Find the distinct words of docs, of which there is at least one.
+def distinct_words(docs: Sequence[Doc], attribute: str = "ORTH") -> DistinctWords:
+    """Find the distinct words, by hash, of docs, of which there is at least one.
+
+    Do not change the result, which is on the CPU.
 
     Args:
         attribute: the attribute of the token to read; "ORTH" is the word.
-
-    Returns:
-        The distinct words, by hash; the word of each token (N,); the tokens of each doc (B,). All
-        are on the CPU. Do not change them.
     """
-    if attribute == "ORTH" and isinstance(docs, Sentences):
-        return docs.distinct_words  # several embedders ask for them
-    return Sentences(docs).distinct(attribute)
+    held = docs if isinstance(docs, Sentences) and attribute == "ORTH" else None
+    if held is not None and held.words is not None:
+        return held.words
+    keys = numpy.concatenate(list(map(methodcaller("to_array", attribute), docs)))
+    distinct, index = numpy.unique(keys, return_inverse=True)
+    words: list[Any] = list(map(docs[0].vocab.strings.__getitem__, distinct.tolist()))
+    result = words, index.astype("int64", copy=False), list(map(len, docs))
+    if held is not None:
+        held.words = result
+    return result
 
 
 def by_distinct_word(

@@ -25,8 +25,8 @@ from spacy_psa.architectures.sentencewise import (
     uncertainty,
 )
 from spacy_psa.bridge.architecture import on_meta
-from spacy_psa.bridge.layers import join_rows, shim_of, split_rows
-from spacy_psa.bridge.shim import TorchShim
+from spacy_psa.bridge.layers import join_rows, split_rows
+from spacy_psa.bridge.shim import TorchShim, shim_of
 from spacy_psa.errors import InputError, check_rates, check_sizes, naming
 from spacy_psa.modules.documents import (
     DocumentMemory,

@@ -33,8 +33,7 @@ from spacy_psa.architectures.distinct_words import (
     init_table,
     masked,
 )
-from spacy_psa.bridge.layers import run_shim, shim_of
-from spacy_psa.bridge.shim import TorchShim
+from spacy_psa.bridge.shim import TorchShim, shim_of
 from spacy_psa.errors import (
     InputError,
     check_amounts,
@@ -139,12 +138,13 @@ def word_embed(
         "by_form": by_form,
         "dropout": dropout,
     }
+    by_word = _drop if dropout or word_dropout or replace_rare else by_distinct_word
     if not trainable:
-        forward = partial(_forward, embed=_embed_pretrained)
+        forward = partial(by_word, embed=_embed_pretrained)
         return Model("word_embed", forward, dims={"nO": width}, attrs=attrs)
     model: Embedder = Model(
         "word_embed",
-        partial(_forward, embed=embed_forms),
+        partial(by_word, embed=embed_forms),
         init=init_table,
         dims={"nO": width},
         attrs={
@@ -277,31 +277,23 @@ class RareWords:
         self.counts, self.texts = Counter(state["counts"]), set(state["texts"])
 
 
-def _forward(model: Model, docs: list[Doc], is_train: bool, embed: Embed) -> Any:
-    """Embed words by `embed`; in training with the dropout, of tokens and numbers, that is set."""
+def _drop(model: Model, docs: list[Doc], is_train: bool, embed: Embed) -> Any:
+    """Embed words by `embed`, in training without some tokens and some numbers, as it is set."""
     if not is_train or not any(map(len, docs)):
         return by_distinct_word(model, docs, is_train, embed)
-    vectors, backprop = _embed_some(model, docs, embed)
-    rate = model.attrs["dropout"]
-    if not rate:
+    words, index, sizes = distinct_words(docs)
+    rare, rate = model.attrs.get("rare"), model.attrs["word_dropout"]
+    if rare is not None or rate:
+        unknown = numpy.zeros(len(index), dtype=bool)
+        if rare is not None:
+            unknown |= rare.draw(docs, _normal_forms(model, words), index, sizes)
+        if rate:
+            unknown |= numpy.random.random(len(index)) < rate
+        words, index = [*words, UNKNOWN], numpy.where(unknown, len(words), index)
+    vectors, backprop = hand_out(model, *embed(model, docs, words, True), index, sizes)
+    if not (rate := model.attrs["dropout"]):
         return vectors, backprop
     return masked(vectors, backprop, [model.ops.get_dropout_mask(v.shape, rate) for v in vectors])
-
-
-def _embed_some(model: Model, docs: list[Doc], embed: Embed) -> Any:
-    """Embed words in training, some tokens as the unknown word where it is set."""
-    rare, rate = model.attrs.get("rare"), model.attrs["word_dropout"]
-    if rare is None and not rate:
-        return by_distinct_word(model, docs, True, embed)
-    words, index, sizes = distinct_words(docs)
-    unknown = numpy.zeros(len(index), dtype=bool)
-    if rare is not None:
-        unknown |= rare.draw(docs, _normal_forms(model, words), index, sizes)
-    if rate:
-        unknown |= numpy.random.random(len(index)) < rate
-    index = numpy.where(unknown, len(words), index)
-    vectors, embed_backprop = embed(model, docs, [*words, UNKNOWN], True)
-    return hand_out(model, vectors, embed_backprop, index, sizes)
 
 
 def _meet_words(model: Model, docs: list[Doc]) -> Tensor:
@@ -329,7 +321,7 @@ def embed_forms(
         _assign_rows(model, forms, known, vectors)
     shim = shim_of(model)
     rows = torch.tensor(list(map(model.attrs["rows"].get, forms, repeat(0))))
-    trained, backprop = run_shim(shim, (to_device(rows, shim.device),), is_train)
+    trained, backprop = shim.run((to_device(rows, shim.device),), is_train)
     return trained + model.ops.asarray2f(pretrained), backprop
 
 
@@ -341,19 +333,17 @@ def meet_forms(
     Returns:
         (R,) int64, the rows of the words and of the unknown word, in order.
     """
-    rows = model.attrs["rows"]
-    forms = _normal_forms(model, words)
-    new = [number for number, form in enumerate(forms) if form not in rows]
-    if new:
+    rows, forms = model.attrs["rows"], _normal_forms(model, words)
+    if not all(map(rows.__contains__, forms)):
         vectors = _vectors(model, docs)
-        names = [words[number] for number in new]
-        known = _pretrained(model, architecture, vectors, names)[1]
-        _assign_rows(model, [forms[number] for number in new], known, vectors)
+        _assign_rows(model, forms, _pretrained(model, architecture, vectors, words)[1], vectors)
     return torch.tensor(sorted({0, *(rows.get(form, 0) for form in forms)}))
 
 
 def _assign_rows(model: Model, forms: list[str], known: list[bool], vectors: Vectors) -> None:
     """Assign rows to normal forms, and draw those without a pretrained vector."""
+    if all(map(model.attrs["rows"].__contains__, forms)):
+        return
     which: WithoutVector = model.attrs["without_vector"] if vectors.size else "all"
     new = add_rows(model, _entitled(forms, known, which))
     bare = sorted({new[form] for form, has in zip(forms, known) if form in new and not has})
@@ -413,9 +403,9 @@ def _pretrained(
     if vectors.mode == Mode.floret:
         return _scaled(model, to_numpy(vectors.get_batch(words))), [True] * len(words)
     rows = to_numpy(vectors.find(keys=words))
-    if model.attrs["lower"]:
-        lowered = to_numpy(vectors.find(keys=list(map(str.lower, words))))
-        rows = numpy.where(rows < 0, lowered, rows)
+    missing = numpy.flatnonzero(rows < 0).tolist() if model.attrs["lower"] else []
+    if missing:
+        rows[missing] = to_numpy(vectors.find(keys=[words[i].lower() for i in missing]))
     known = rows >= 0
     data = to_numpy(vectors.data[rows])
     return _scaled(model, numpy.where(known[:, None], data, numpy.float32(0.0))), known.tolist()

@@ -17,8 +17,7 @@ from spacy_psa.architectures.distinct_words import (
     ignore_gradient,
     init_table,
 )
-from spacy_psa.bridge.layers import run_shim, shim_of
-from spacy_psa.bridge.shim import TorchShim
+from spacy_psa.bridge.shim import TorchShim, shim_of
 from spacy_psa.errors import check_amounts, check_choice, check_rates, check_sizes, naming
 from spacy_psa.modules.lookup import Lookup
 from spacy_psa.ragged import to_device
@@ -121,4 +120,4 @@ def _embed_tags(model: Model, docs: list[Doc], tags: list[str], is_train: bool) 
         add_rows(model, filter(None, tags))
     rows = torch.tensor([[model.attrs["rows"].get(tag, 0)] for tag in tags])
     shim = shim_of(model)
-    return run_shim(shim, (to_device(rows, shim.device),), is_train)
+    return shim.run((to_device(rows, shim.device),), is_train)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from spacy_psa.architectures.chart import SPAN_SCORES, SPANS_AND_TAGS
 from spacy_psa.architectures.crf import find_heads
 from spacy_psa.architectures.span_scorer import SPAN_SCORER
-from spacy_psa.bridge.layers import shim_of
+from spacy_psa.bridge.shim import shim_of
 from spacy_psa.structs.pair_chain import TagPairs
 
 IMPROBABLE = -5.0

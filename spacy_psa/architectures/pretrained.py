@@ -10,8 +10,8 @@ from thinc.types import Floats2d
 from thinc.util import to_numpy
 
 from spacy_psa.architectures.feature_cache import FeatureCache
-from spacy_psa.bridge.layers import join_rows, run_shim, shim_of, split_rows, torch_layer
-from spacy_psa.bridge.shim import TorchShim
+from spacy_psa.bridge.layers import join_rows, split_rows, torch_layer
+from spacy_psa.bridge.shim import TorchShim, shim_of
 from spacy_psa.errors import InputError, SettingError, check_choice, check_sizes, naming
 from spacy_psa.modules.pretrained import LayerMix, Pooling, PretrainedEncoder, check_windows
 from spacy_psa.modules.pretrained_files import read_pretrained
@@ -164,7 +164,7 @@ def _forward(
     words = _documents([doc for doc in docs if len(doc)])
     if module.frozen:
         return split_rows(_frozen(model, words, is_train), sizes), _untrained
-    output, torch_backprop = run_shim(shim, module.inputs(words), is_train)
+    output, torch_backprop = shim.run(module.inputs(words), is_train)
 
     def backprop(d_vectors: list[Floats2d]) -> list[Doc]:
         torch_backprop(join_rows(model.ops.xp, d_vectors))
@@ -190,7 +190,7 @@ def _frozen(model: Model, documents: list[list[str]], is_train: bool) -> Any:
     shim, features = shim_of(model), model.attrs["features"]
     module: Any = shim.module
     if features.folder is None:
-        return run_shim(shim, module.inputs(documents), False)[0]
+        return shim.run(module.inputs(documents), False)[0]
     features.in_use |= is_train
     width = model.get_dim("nO")
     key = features.key(shim) if features.in_use else ""
@@ -198,7 +198,7 @@ def _frozen(model: Model, documents: list[list[str]], is_train: bool) -> Any:
     missing = [i for i, each in enumerate(rows) if each is None]
     if missing:
         new = [documents[i] for i in missing]
-        output = to_numpy(run_shim(shim, module.inputs(new), False)[0])
+        output = to_numpy(shim.run(module.inputs(new), False)[0])
         # Rounded also where nothing is kept, so that a model computes the same from its file.
         output = output.clip(-FLOAT16, FLOAT16).astype("float16")
         for i, words, array in zip(missing, new, split_rows(output, map(len, new))):

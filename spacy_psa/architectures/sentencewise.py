@@ -16,10 +16,10 @@ from thinc.api import Model
 from thinc.types import Floats2d
 from torch import Tensor
 
-from spacy_psa.bridge.layers import shim_of, split_rows
-from spacy_psa.bridge.shim import TorchShim
+from spacy_psa.bridge.layers import split_rows
+from spacy_psa.bridge.shim import TorchShim, shim_of
 from spacy_psa.errors import InputError
-from spacy_psa.sentences import SplitDocs, sentence_bounds, split_sentences
+from spacy_psa.sentences import Sentences, SplitDocs, sentence_bounds, split_sentences
 
 ASKS = "asks_head"
 """The attribute of a model that asks the head; its value is the name of its architecture."""
@@ -108,12 +108,7 @@ def listens(model: Model) -> bool:
     It is still so when spaCy's `replace_listeners` has put a copy of that component in its place,
     whose vectors may depend on the sentences around a sentence.
     """
-    for node in model.walk():
-        # As `upstream_name`, without a call for each node of a model for each doc.
-        attrs = node.attrs
-        if attrs.get("whole_docs") or "_upstream_name" in attrs or hasattr(node, "upstream_name"):
-            return True
-    return False
+    return any(node.attrs.get("whole_docs") for node in model.walk()) or bool(listeners(model))
 
 
 def sentencewise(tok2vec: Model, head: Model) -> Model:
@@ -173,7 +168,7 @@ def sentence_vectors(
     `whole_docs` is the part of `tok2vec` that gets whole docs; see `part_for_whole_docs`.
     """
     if not whole_docs:
-        return tok2vec(split_sentences(docs), is_train)
+        return tok2vec(docs if isinstance(docs, Sentences) else split_sentences(docs), is_train)
     below, above = _around_the_split(tok2vec, whole_docs)
     whole, below_backprop = below(docs, is_train)
     parts = [[end - start for start, end in sentence_bounds(doc)] for doc in docs]

@@ -5,7 +5,8 @@ from thinc.api import Model
 from thinc.types import Floats2d
 
 from spacy_psa.architectures.sentencewise import check_one_row_a_token, sentencewise
-from spacy_psa.bridge.layers import head_layer, shim_of
+from spacy_psa.bridge.layers import head_layer
+from spacy_psa.bridge.shim import shim_of
 from spacy_psa.errors import InputError, check_rates, check_sizes, naming
 from spacy_psa.modules.span_scorer import SpanScorer
 

@@ -8,7 +8,7 @@ from spacy.tokens import Doc
 from thinc.api import Model, concatenate
 from thinc.types import Floats2d
 
-from spacy_psa.architectures.distinct_words import UNKNOWN, Embedder, masked
+from spacy_psa.architectures.distinct_words import UNKNOWN, Embedder, distinct_words, masked
 from spacy_psa.errors import InputError, check_rates, naming
 from spacy_psa.sentences import Sentences
 
@@ -160,8 +160,8 @@ def _drop_words(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Flo
     (layer,) = model.layers
     if not is_train or not any(map(len, docs)):
         return layer(docs, is_train)
-    read = Sentences(docs)
-    words, index, sizes = read.distinct_words
+    words, index, sizes = distinct_words(docs)
     unknown = numpy.random.random(len(index)) < model.attrs["rate"]
-    read.distinct_words = [*words, UNKNOWN], numpy.where(unknown, len(words), index), sizes
+    read = Sentences(docs)
+    read.words = [*words, UNKNOWN], numpy.where(unknown, len(words), index), sizes
     return layer(read, is_train)

@@ -10,7 +10,7 @@ from thinc.api import Model, torch2xp, xp2torch
 from thinc.types import Floats2d
 from torch import Tensor, nn
 
-from spacy_psa.bridge.shim import TorchShim
+from spacy_psa.bridge.shim import TorchShim, shim_of
 from spacy_psa.errors import InputError
 
 FORMER_NAMES = {"width": "input_width"}
@@ -89,30 +89,6 @@ def _follow_each_other(arrays: list[Any]) -> bool:
     return True
 
 
-def shim_of(model: Model) -> TorchShim:
-    """Return the shim of a node that `torch_layer` or an embedder made."""
-    shim = model.shims[0]
-    assert isinstance(shim, TorchShim)
-    return shim
-
-
-def run_shim(
-    shim: TorchShim, inputs: tuple[Tensor, ...], is_train: bool
-) -> tuple[Any, Callable[[Any], tuple[Tensor | None, ...]]]:
-    """Run the module of a shim on tensors.
-
-    Returns:
-        The output, as an array of numpy or cupy; and a callback from the gradient of the output to
-        the gradients of the inputs, each a tensor or None.
-    """
-    output, torch_backprop = shim(inputs, is_train)
-
-    def backprop(d_output: Any) -> tuple[Tensor | None, ...]:
-        return torch_backprop(xp2torch(d_output, device=output.device))
-
-    return torch2xp(output.detach()), backprop
-
-
 def _forward(
     model: Model, X: list[Floats2d], is_train: bool
 ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Floats2d]]]:
@@ -139,7 +115,7 @@ def _forward(
     def backprop(dY: list[Floats2d]) -> list[Floats2d]:
         d_output = xp2torch(join_rows(xp, dY[: len(sizes)]), device=device)
         d_flat = torch_backprop(d_output)[0]
-        for parameter, gradient in zip(getattr(shim.module, "apart", ()), dY[len(sizes) :]):
+        for parameter, gradient in zip(getattr(shim._model, "apart", ()), dY[len(sizes) :]):
             change = xp2torch(gradient, device=device)
             parameter.grad = change if parameter.grad is None else parameter.grad + change
         assert d_flat is not None

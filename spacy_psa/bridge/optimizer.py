@@ -31,7 +31,8 @@ class TensorOptimizer(Optimizer):
 
     To spaCy it is a thinc optimizer: schedules, averages and the parameters of thinc layers work as
     usual. The attribute `average_decay` computes the share of an average that stays in an update,
-    by the number of the update.
+    by the number of the update. `clip_value` is the largest absolute value of each number in the
+    gradients of a module; 0 for no limit.
 
     Args:
         make: makes a torch.optim.Optimizer for parameters. Its learning rate is set before each
@@ -69,6 +70,7 @@ class TensorOptimizer(Optimizer):
         )
         self.make = make
         self.average_decay: Callable[[int], float] = warm_decay
+        self.clip_value = 0.0
         self.by_module: dict[int, torch.optim.Optimizer] = {}
 
     def make_for(self, module: nn.Module) -> torch.optim.Optimizer:
@@ -99,6 +101,13 @@ class TensorOptimizer(Optimizer):
         optimizer = self.by_module.get(key)
         if optimizer is None or optimizer.param_groups[0]["params"][0] is not first:
             optimizer = self.by_module[key] = self.make_for(module)
+        if self.clip_value:
+            gradients = [p.grad for p in module.parameters() if p.grad is not None]
+            if gradients and gradients[0].device.type == "cuda":  # few launches
+                nn.utils.clip_grad_value_(module.parameters(), self.clip_value, foreach=True)
+            else:
+                for gradient in gradients:  # in one pass; torch's own function makes two
+                    gradient.clamp_(-self.clip_value, self.clip_value)
         for group in optimizer.param_groups:
             group["lr"] = self.learn_rate * group.get("scale", 1.0)
         optimizer.step()
@@ -142,11 +151,10 @@ def clip_gradients(models: Iterable[Model], max_norm: float) -> None:
         max_norm: the largest norm (Wei2020 section 5.2: 5.0).
     """
     gradients = []
-    for node in chain.from_iterable(model.walk() for model in models):
-        for module in torch_modules(node):
-            for parameter in module.parameters():
-                if parameter.grad is not None:
-                    gradients.append(parameter.grad)
+    for node in chain.from_iterable(map(Model.walk, models)):
+        for shim in node.shims:
+            if isinstance(shim._model, nn.Module):
+                gradients += [p.grad for p in shim._model.parameters() if p.grad is not None]
         for name in node.param_names:
             if node.has_grad(name):
                 gradients.append(xp2torch(node.get_grad(name)))

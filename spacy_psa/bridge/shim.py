@@ -11,7 +11,7 @@ from zlib import crc32
 
 import safetensors.torch
 import torch
-from thinc.api import Optimizer, get_torch_default_device, torch2xp, xp2torch
+from thinc.api import Model, Optimizer, get_torch_default_device, torch2xp, xp2torch
 from thinc.shims.shim import Shim
 from torch import Tensor, nn
 
@@ -142,6 +142,17 @@ class TorchShim(Shim):
 
         return output, backprop
 
+    def run(
+        self, inputs: tuple[Tensor, ...], is_train: bool
+    ) -> tuple[Any, Callable[[Any], tuple[Tensor | None, ...]]]:
+        """Run the module as a call does, but the output and its gradient are arrays."""
+        output, torch_backprop = self(inputs, is_train)
+
+        def backprop(d_output: Any) -> tuple[Tensor | None, ...]:
+            return torch_backprop(xp2torch(d_output, device=output.device))
+
+        return torch2xp(output.detach()), backprop
+
     def finish_update(self, optimizer: Optimizer) -> None:
         """Update every parameter that has a gradient, and clear the gradients.
 
@@ -255,6 +266,13 @@ class TorchShim(Shim):
             module.to(get_torch_default_device())
         self.cfg, self._model, self.int8 = settings, module, int8
         return self
+
+
+def shim_of(model: Model) -> TorchShim:
+    """Return the shim of a node that `torch_layer` or an embedder made."""
+    shim = model.shims[0]
+    assert isinstance(shim, TorchShim)
+    return shim
 
 
 def _read(data: bytes) -> dict[str, Any]:

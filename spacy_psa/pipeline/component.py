@@ -4,6 +4,7 @@ import multiprocessing
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -19,6 +20,7 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
 
+from spacy_psa.architectures.sentencewise import listens
 from spacy_psa.bridge.encoder_weights import encoder_weights_in
 from spacy_psa.bridge.optimizer import clip_gradients
 from spacy_psa.errors import InputError, check_amounts, naming
@@ -77,7 +79,8 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
     _reduction: Reduction = "mean"
     _teacher: Any = None  # see `spacy_psa.pipeline.distillation`
     _teacher_weight: float = 0.0
-    _derived: ClassVar[tuple[str, ...]] = ()  # cached properties that follow from settings, labels
+    # Cached properties that follow from the settings, the labels and the model.
+    _derived: ClassVar[tuple[str, ...]] = ("_listens",)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -284,6 +287,11 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
     _analyses: ClassVar[type[BatchAnalyses]]
     """The analyses of the sentences of a batch."""
 
+    @cached_property
+    def _listens(self) -> bool:
+        """Whether the model must get whole docs."""
+        return listens(self.model)
+
     def _seen(self, split: SplitDocs) -> SplitDocs:
         """Return the docs as the model sees them."""
         return split
@@ -293,7 +301,7 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
         """Translate the evidence on a doc into what is known of each sentence."""
 
     @abstractmethod
-    def _divided(self, sizes: list[int], known: list[Any]) -> Iterable[list[int]]:
+    def _divided(self, sizes: list[int], known: list[Any]) -> list[list[int]]:
         """Divide sentences of `sizes` tokens into batches, without those that have no tokens."""
 
     @abstractmethod

@@ -1,22 +1,16 @@
-"""Calibrated settings of a component: its temperature, the promises of its sets, its counts.
+"""Calibrated settings of a component: the promises of its sets, its counts.
 
-`spacy-psa calibrate` finds them; `spacy_psa.analysis.temperature`, `.conformal` and `.counts` have
-the mathematics.
+`spacy-psa calibrate` finds them, and the `Temperature` of a component; the mathematics is in
+`spacy_psa.analysis.temperature`, `.conformal` and `.counts`.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-import numpy
-from thinc.api import xp2torch
-from thinc.types import Floats2d
-from torch import Tensor
-
-from spacy_psa.bridge.layers import join_rows
 from spacy_psa.errors import InputError
+from spacy_psa.pipeline.inference import checked_temperature
 
-COLDEST, HOTTEST = 0.01, 100.0
 NORMAL = 1.959964
 """Half the width of a 95% interval of a normal distribution, in standard deviations."""
 
@@ -126,16 +120,6 @@ def checked(name: str, setting: str, value: Any) -> Any:
         raise InputError(f"{name}: {setting} is {value!r}: it must {must}") from None
 
 
-def checked_temperature(name: str, value: Any) -> float:
-    """Raise InputError, which begins with `name`, unless a temperature is from 0.01 to 100."""
-    number = isinstance(value, (int, float, numpy.floating)) and not isinstance(value, bool)
-    if not number or not COLDEST <= value <= HOTTEST:
-        raise InputError(
-            f"{name}: temperature is {value!r}: it must be a number from {COLDEST:g} to {HOTTEST:g}"
-        )
-    return float(value)
-
-
 class Stored(Generic[Value]):
     """An attribute of `Calibrated`, kept among the saved settings of a component; None before."""
 
@@ -204,36 +188,6 @@ class Calibrated:
         """Remove all of it, because the probabilities change."""
         for name in self.names:
             del self.pipe.cfg[name]
-
-
-class Temperature:
-    """The number that log potentials are divided by before inference (Guo et al. 2017).
-
-    It is a number from 0.01 to 100; another value raises an InputError. A value above 1 makes the
-    model less sure, a value below 1 makes it surer, and 1 leaves it as it was trained. The best
-    analysis stays the same. Training does not use the temperature. Another temperature removes what
-    was calibrated for other probabilities.
-    """
-
-    if TYPE_CHECKING:
-
-        def __get__(self, pipe: object, owner: type) -> float: ...
-    else:
-
-        def __get__(self, pipe: Any, owner: type) -> Any:
-            return self if pipe is None else float(pipe.cfg.get("temperature", 1.0))
-
-    def __set__(self, pipe: Any, value: float) -> None:
-        checked = checked_temperature(pipe.name, value)
-        if checked != pipe.temperature:
-            pipe.calibrated.forget()
-        pipe.cfg["temperature"] = checked
-
-
-def tempered(pipe: Any, scores: Sequence[Floats2d]) -> Tensor:
-    """Join the scores of sentences, divided by the temperature of the component."""
-    flat = xp2torch(join_rows(pipe.model.ops.xp, list(scores)))
-    return flat if pipe.temperature == 1.0 else flat / pipe.temperature
 
 
 def check_saved(name: str, cfg: Mapping[str, Any]) -> None:

@@ -1,24 +1,28 @@
 """From docs to the distributions over the analyses of their sentences, and back to predictions."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from itertools import chain, islice
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
 
+import numpy
 import torch
 from spacy.errors import Errors
 from spacy.tokens import Doc, Span
-from thinc.api import Model
+from thinc.api import Model, xp2torch
 from thinc.types import Floats2d
-from torch import nn
+from torch import Tensor, nn
 
-from spacy_psa.architectures.sentencewise import listens, sentence_scores
+from spacy_psa.architectures.sentencewise import sentence_scores
+from spacy_psa.bridge.layers import join_rows
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.evidence import CHANGE, NOTHING, Evidence, Node
 from spacy_psa.pipeline.upstream import check_upstream
 from spacy_psa.pipeline.written import spans_in
 from spacy_psa.sentences import Bounds, SplitDocs
 
+COLDEST, HOTTEST = 0.01, 100.0
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
 Decode = Literal["viterbi", "mbr", "threshold"]
@@ -58,8 +62,8 @@ class Inference:
         _require_weights(pipe)
         self.pipe = pipe
         self.split = SplitDocs(docs)
-        self.listens = listens(pipe.model)
-        if self.listens:
+        self.places = list(chain.from_iterable(self.split.bounds))
+        if pipe._listens:
             check_upstream(pipe.name, pipe.model, self.split.docs)
         self.evidence: list[Evidence] = []
         self.known: list[Any] = []
@@ -80,8 +84,7 @@ class Inference:
                 f"{self.pipe.name}: no token is left to make a distribution over: use docs "
                 "with words, and for a parser sentences of at most max_length tokens"
             )
-        scores = self._model()(numbers)[: len(numbers)]
-        return self.pipe._given(scores, [self.known[i] for i in numbers])
+        return self._batch(numbers).dist
 
     def answers(self, read: Callable[[Batch], Iterable[Answer]]) -> list[Answer | None]:
         """Read an answer for each sentence from its distribution.
@@ -96,7 +99,8 @@ class Inference:
             The answer for each sentence; None for one that cannot be scored, as without tokens.
         """
         answers: list[Answer | None] = [None] * len(self.known)
-        for batch in self._batches():
+        for numbers in self._divided():
+            batch = self._batch(numbers)
             try:
                 for i, answer in zip(batch.numbers, read(batch), strict=True):
                     answers[i] = answer
@@ -112,38 +116,33 @@ class Inference:
         left = iter(items)
         return [list(islice(left, len(bounds))) for bounds in self.split.bounds]
 
-    def _divided(self) -> Iterable[list[int]]:
+    def _divided(self) -> list[list[int]]:
         sizes = self.split.sizes
-        return self.pipe._divided(sizes, self.known) if any(sizes) else ()
+        return self.pipe._divided(sizes, self.known) if any(sizes) else []
 
-    def _batches(self) -> Iterator[Batch]:
-        places = list(chain.from_iterable(self.split.bounds))
-        model = None
-        for numbers in self._divided():
-            model = model or self._model()
-            arrays = model(numbers)
-            scores = arrays[: len(numbers)]
-            known = [self.known[i] for i in numbers]
-            dist = self.pipe._given(scores, known)
-            bounds = [places[i] for i in numbers]
-            yield Batch(numbers, bounds, scores, known, dist, arrays[len(numbers) :])
+    def _batch(self, numbers: list[int]) -> Batch:
+        """Compute the distributions of the sentences with these numbers."""
+        pipe = self.pipe
+        if pipe._listens:
+            arrays, docs = self._scores_of(numbers), self._seen.docs
+        else:
+            docs = self._seen.sentences.chosen(numbers)
+            arrays = pipe.model.predict(docs)
+        check_scores(pipe.name, pipe.model, arrays, docs)
+        scores, known = arrays[: len(numbers)], list(map(self.known.__getitem__, numbers))
+        bounds = list(map(self.places.__getitem__, numbers))
+        dist = pipe._given(scores, known)
+        return Batch(numbers, bounds, scores, known, dist, arrays[len(numbers) :])
 
-    def _model(self) -> Callable[[list[int]], list[Floats2d]]:
-        """Return a function from numbers of sentences to the output of the model for them."""
-        pipe, seen = self.pipe, self.pipe._seen(self.split)
-        # Layers that must get whole docs are computed once, for all of them.
-        whole = sentence_scores(pipe.model, seen) if self.listens else None
+    @cached_property
+    def _seen(self) -> SplitDocs:
+        """The docs as the model sees them."""
+        return cast(SplitDocs, self.pipe._seen(self.split))
 
-        def predict(numbers: list[int]) -> list[Floats2d]:
-            if whole is None:
-                docs = seen.sentences.chosen(numbers)
-                arrays: list[Floats2d] = pipe.model.predict(docs)
-            else:
-                arrays, docs = whole(numbers), seen.docs
-            check_scores(pipe.name, pipe.model, arrays, docs)
-            return arrays
-
-        return predict
+    @cached_property
+    def _scores_of(self) -> Callable[[list[int]], list[Floats2d]]:
+        """The output of a model that must get whole docs, which are computed once for all."""
+        return sentence_scores(self.pipe.model, self._seen)
 
     def _impossible(self, batch: Batch) -> InputError | None:
         """Name the first sentence of a batch without a legal analysis; None if there is none."""
@@ -168,10 +167,10 @@ def infer(
         For each doc, the first token of each sentence that has an answer, and the answer.
     """
     inference = Inference(pipe, docs)
-    parts = inference.by_doc(inference.answers(read))
+    answers = iter(inference.answers(read))
     return [
-        [(start, answer) for (start, _), answer in zip(bounds, own) if answer is not None]
-        for bounds, own in zip(inference.split.bounds, parts)
+        [(start, answer) for (start, _), answer in zip(bounds, answers) if answer is not None]
+        for bounds in inference.split.bounds
     ]
 
 
@@ -223,6 +222,47 @@ def evidence_on(pipe: Any, doc: Doc, bounds: Bounds) -> Evidence:
     evidence = evidence.joined(grouped)
     pipe._check_evidence(doc, evidence, bounds, CHANGE)
     return evidence
+
+
+class Temperature:
+    """The number that log potentials are divided by before inference (Guo et al. 2017).
+
+    It is a number from 0.01 to 100; another value raises an InputError. A value above 1 makes the
+    model less sure, a value below 1 makes it surer, and 1 leaves it as it was trained. The best
+    analysis stays the same. Training does not use the temperature. Another temperature removes what
+    was calibrated for other probabilities.
+    """
+
+    if TYPE_CHECKING:
+
+        def __get__(self, pipe: object, owner: type) -> float: ...
+    else:
+
+        def __get__(self, pipe: Any, owner: type) -> Any:
+            return self if pipe is None else float(pipe.cfg.get("temperature", 1.0))
+
+    def __set__(self, pipe: Any, value: float) -> None:
+        checked = checked_temperature(pipe.name, value)
+        if checked != pipe.temperature:
+            pipe.calibrated.forget()
+        pipe.cfg["temperature"] = checked
+
+
+def checked_temperature(name: str, value: Any) -> float:
+    """Raise InputError, which begins with `name`, unless a temperature is from 0.01 to 100."""
+    number = isinstance(value, (int, float, numpy.floating)) and not isinstance(value, bool)
+    if not number or not COLDEST <= value <= HOTTEST:
+        raise InputError(
+            f"{name}: temperature is {value!r}: it must be a number from {COLDEST:g} to {HOTTEST:g}"
+        )
+    return float(value)
+
+
+def tempered(pipe: Any, scores: Sequence[Floats2d]) -> Tensor:
+    """Join the scores of sentences, divided by the temperature of the component."""
+    temperature: float = pipe.temperature
+    flat = xp2torch(join_rows(pipe.model.ops.xp, list(scores)))
+    return flat if temperature == 1.0 else flat / temperature
 
 
 def checked_scores(pipe: Any, docs: list[Doc]) -> list[Floats2d]:

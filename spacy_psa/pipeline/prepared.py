@@ -6,6 +6,7 @@ from typing import Any
 from spacy.language import Language
 from spacy.training import Example
 
+from spacy_psa.architectures.distinct_words import distinct_words
 from spacy_psa.sentences import DocsInSentences
 
 
@@ -33,7 +34,7 @@ class Prepared(list[Example]):
         self.originals = list(examples)
         self.docs = DocsInSentences(eg.predicted for eg in self)
         if any(map(len, self.docs)):
-            self.docs.sentences.distinct_words  # noqa: B018  # it is remembered
+            distinct_words(self.docs.sentences)  # which are remembered
         self.gold: dict[str, Any] = {
             name: pipe._read_gold(self)
             for name, pipe in nlp.pipeline

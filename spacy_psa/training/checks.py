@@ -2,7 +2,9 @@
 
 import math
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.labeler import ChainLabeler
 from spacy_psa.training.checkpoint import get_random_states, set_random_states
 
-ENDS = "the training ends after"
+_later: ContextVar[bool] = ContextVar("later", default=False)
 
 
 def check_dev_labels() -> Callable[[Language], None]:
@@ -38,8 +40,18 @@ def check_dev_labels() -> Callable[[Language], None]:
     return _check
 
 
+@contextmanager
+def evaluation_checked_later() -> Iterator[None]:
+    """Make a context in which `check_dev_labels` does not call `no_evaluation`, as it is later."""
+    token = _later.set(True)
+    try:
+        yield
+    finally:
+        _later.reset(token)
+
+
 def _check(nlp: Language) -> None:
-    warning = no_evaluation(nlp)
+    warning = None if _later.get() else no_evaluation(nlp)
     if warning:
         warnings.warn(warning, stacklevel=2)
     labelers = [pipe for _, pipe in nlp.pipeline if isinstance(pipe, ChainLabeler)]
@@ -86,8 +98,8 @@ def no_evaluation(nlp: Language, processes: int = 1) -> str | None:
         else "set more --training.max_epochs or --training.max_steps"
     )
     return (
-        f"{ENDS} {last + 1:,} update(s), and eval_frequency is {every:,}: it is only evaluated at "
-        f"step 0, so model-best will be almost untrained; {advice}"
+        f"the training ends after {last + 1:,} update(s), and eval_frequency is {every:,}: it is "
+        f"only evaluated at step 0, so model-best will be almost untrained; {advice}"
     )
 
 

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from spacy_psa.architectures.distinct_words import add_rows, meet
 from spacy_psa.architectures.sentencewise import listens
-from spacy_psa.bridge.layers import shim_of
 from spacy_psa.bridge.optimizer import torch_modules
+from spacy_psa.bridge.shim import shim_of
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.component import StructuredPipe
 from spacy_psa.pipeline.reduction import loss_share

@@ -47,17 +47,6 @@ class MomentumSGD(TensorOptimizer):
         self.clip_value = clip_value
         self.weight_decay = weight_decay
 
-    def update_module(self, key: int, module: nn.Module) -> None:
-        """As in the base class, after the gradients are clipped."""
-        if self.clip_value:
-            gradients = [p.grad for p in module.parameters() if p.grad is not None]
-            if gradients and gradients[0].device.type == "cuda":  # few launches
-                nn.utils.clip_grad_value_(module.parameters(), self.clip_value, foreach=True)
-            else:
-                for gradient in gradients:  # in one pass; torch's own function makes two
-                    gradient.clamp_(-self.clip_value, self.clip_value)
-        super().update_module(key, module)
-
     def __call__(
         self, key: tuple[int, str], weights: Any, gradient: Any, *, lr_scale: float = 1.0
     ) -> tuple[Any, Any]:

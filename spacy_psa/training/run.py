@@ -1,6 +1,5 @@
 """A config trained from beginning to end, by one process or by those of torchrun."""
 
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +8,7 @@ from thinc.api import Config
 
 from spacy_psa.errors import InputError
 from spacy_psa.loading import use_device
-from spacy_psa.training.checks import ENDS, no_evaluation
+from spacy_psa.training.checks import evaluation_checked_later, no_evaluation
 from spacy_psa.training.config import initialize
 from spacy_psa.training.loop import train
 from spacy_psa.training.processes import local_gpu, started_by_torchrun
@@ -39,8 +38,7 @@ def run(
     gpu_id = local_gpu(gpu_id)
     use_device(gpu_id)
     with started_by_torchrun(gpu=gpu_id >= 0) as processes:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=ENDS)  # `warn` gets it in one line
+        with evaluation_checked_later():
             nlp = initialize(config, settings, gpu_id)
         if processes.first and (warning := no_evaluation(nlp, processes.count)):
             warn(warning)

@@ -10,7 +10,7 @@ from spacy_psa.architectures.chart import chart_parser
 from spacy_psa.architectures.crf import crf, softmax
 from spacy_psa.architectures.documents import document_memory, sentence_context
 from spacy_psa.architectures.sentencewise import sentence_scores
-from spacy_psa.bridge.layers import shim_of
+from spacy_psa.bridge.shim import shim_of
 from spacy_psa.errors import InputError
 from spacy_psa.sentences import SplitDocs, split_sentences
 from tests.helpers.documents import LINES, make_tok2vec

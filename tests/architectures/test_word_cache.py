@@ -9,7 +9,7 @@ from spacy.util import registry
 from spacy.vocab import Vocab
 from thinc.api import SGD
 
-from spacy_psa.bridge.layers import shim_of
+from spacy_psa.bridge.shim import shim_of
 from tests.helpers.words import docs_of
 
 WORDS = "the cat sat on the mat , and the Cat ran"

@@ -14,7 +14,7 @@ from thinc.config import ConfigValidationError
 from torch import nn
 
 from spacy_psa.bridge.architecture import encoder
-from spacy_psa.bridge.layers import shim_of
+from spacy_psa.bridge.shim import shim_of
 from spacy_psa.errors import InputError, check_choice, check_sizes
 from tests.helpers.layers import arrays, module_of, same
 

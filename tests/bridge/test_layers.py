@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from spacy_psa.bridge.layers import head_layer, join_rows, run_shim
+from spacy_psa.bridge.layers import head_layer, join_rows
 from spacy_psa.bridge.shim import TorchShim
 from spacy_psa.modules.chain_potentials import Emission, EmissionTransition, LabelPair
 from tests.helpers.layers import (
@@ -117,7 +117,7 @@ def test_run_shim_returns_gradients_of_float_inputs_only():
     shim.build()
     torch.nn.init.ones_(shim.module.weight)
     factors = torch.full((3, 1), 3.0, requires_grad=True)
-    output, backprop = run_shim(shim, (torch.tensor([1, 2, 2]), factors), True)
+    output, backprop = shim.run((torch.tensor([1, 2, 2]), factors), True)
     assert output.tolist() == [[3.0, 3.0]] * 3
     d_rows, d_factors = backprop(numpy.full((3, 2), 2.0, dtype="float32"))
     assert d_rows is None and d_factors.tolist() == [[4.0]] * 3

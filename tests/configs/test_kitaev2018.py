@@ -7,7 +7,7 @@ from spacy.schemas import ConfigSchemaTraining
 from spacy.training.initialize import init_nlp
 from spacy.util import registry
 
-from spacy_psa.bridge.layers import shim_of
+from spacy_psa.bridge.shim import shim_of
 from tests.helpers.configs import read, settings_of
 from tests.helpers.layers import node_of
 from tests.helpers.paths import CONFIGS

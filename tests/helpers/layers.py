@@ -8,7 +8,8 @@ import torch
 from thinc.api import SGD, Model, Optimizer
 from torch import Tensor, nn
 
-from spacy_psa.bridge.layers import shim_of, torch_layer
+from spacy_psa.bridge.layers import torch_layer
+from spacy_psa.bridge.shim import shim_of
 from spacy_psa.modules.lstm import BiLSTM
 from spacy_psa.modules.psa import PSABiLSTM
 

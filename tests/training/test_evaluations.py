@@ -4,9 +4,11 @@ import random
 import warnings
 
 import pytest
+from spacy.training import Corpus
 from spacy.training.initialize import init_nlp
 
 from spacy_psa.training.checks import check_dev_labels, no_evaluation
+from spacy_psa.training.run import run
 from tests.helpers.commands import command, succeed
 from tests.helpers.trainings import make_config
 from tests.training.test_checks import write
@@ -86,6 +88,24 @@ def test_the_command_says_it_once_before_the_first_step(tmp_path):
     config.to_disk(tmp_path / "config.cfg")
     result = succeed(command("train")(tmp_path / "config.cfg", "--output", tmp_path / "out"))
     assert result.stderr.count("warning: the training ends after 3 update(s)") == 1
+
+
+def test_training_data_is_read_for_the_labels_for_this_check_and_to_train(tmp_path, monkeypatch):
+    read = []
+
+    class Counted(Corpus):
+        def __call__(self, nlp):
+            read.append(self.path.stem)
+            return super().__call__(nlp)
+
+    monkeypatch.setattr("spacy.training.corpus.Corpus", Counted)
+    config = make_config(tmp_path / "train.spacy", eval_frequency=8, max_epochs=1, max_steps=0)
+    for name in ("train", "dev"):
+        write(tmp_path / f"{name}.spacy", "SEEN")
+        config["corpora"][name]["path"] = str(tmp_path / f"{name}.spacy")
+    config["training"]["logger"]["output_file"] = None
+    run(tmp_path / "config.cfg", config, tmp_path / "out", lambda warning: None)
+    assert read.count("train") == 3
 
 
 def test_processes_share_the_updates_of_an_epoch(made):

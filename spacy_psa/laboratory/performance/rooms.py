@@ -29,7 +29,6 @@ ROOMS = {
 _METHODS = {
     "predict": "inference",
     "get_loss": "inference",
-    "_known": "reading docs",
     "_gold_tags": "reading docs",
     "set_annotations": "writing docs",
     "finish_update": "optimizer",

@@ -37,7 +37,7 @@ class SpanDecoder(ABC):
 
     def predict(self, docs: list[Doc], infer: Infer, scheme: SpanScheme) -> list[SpanPrediction]:
         """Choose the spans of each doc; `scheme` is the meaning of the tags."""
-        return [joined(parts) for parts in infer(docs, partial(self._read_batch, scheme))]
+        return list(map(joined, infer(docs, partial(self._read_batch, scheme))))
 
     def _read_batch(self, scheme: SpanScheme, batch: Any) -> list[SpanPrediction]:
         chain = batch.dist
@@ -56,8 +56,6 @@ class SpanDecoder(ABC):
         self, chain: LinearChain, scheme: SpanScheme, spans: list[Spans]
     ) -> list[SpanPrediction]:
         """Add the probabilities of the spans of each sentence, and the entropies, if asked for."""
-        if not self.scores and not self.entropy:
-            return list(map(SpanPrediction, spans))
         entropies = chain.entropy.tolist() if self.entropy else [None] * len(spans)
         posteriors = SpanPosteriors(chain, scheme) if self.scores else None
         predictions = []
@@ -74,7 +72,10 @@ class ViterbiDecoder(SpanDecoder):
     """Chooses the spans of the most probable analysis of each sentence."""
 
     def read(self, chain: LinearChain, scheme: SpanScheme) -> list[SpanPrediction]:
-        return self._with_scores(chain, scheme, scheme.decode_batch(chain.argmax))
+        spans = scheme.decode_batch(chain.argmax)
+        if self.scores or self.entropy:
+            return self._with_scores(chain, scheme, spans)
+        return list(map(SpanPrediction, spans))
 
 
 class ExpectedF1Decoder(SpanDecoder):

@@ -17,10 +17,10 @@ from thinc.api import Model
 from thinc.types import Floats2d
 from torch import Tensor
 
-from spacy_psa.architectures.crf import apart, find_heads, prepare_heads
+from spacy_psa.architectures import crf
 from spacy_psa.architectures.more_labels import add_tags
-from spacy_psa.architectures.sentencewise import listens
-from spacy_psa.bridge.layers import differentiate, shim_of
+from spacy_psa.bridge.layers import differentiate
+from spacy_psa.bridge.shim import shim_of
 from spacy_psa.errors import InputError, check_choice, check_rates, check_sizes, naming
 from spacy_psa.pipeline.chain.chain_analyses import ChainBatch, Known, Scored
 from spacy_psa.pipeline.chain.extensions import register
@@ -28,8 +28,9 @@ from spacy_psa.pipeline.chain.refined_chain import with_weights
 from spacy_psa.pipeline.chain.span_posteriors import Posterior
 from spacy_psa.pipeline.chain.span_tags import MISSING
 from spacy_psa.pipeline.component import StructuredPipe
-from spacy_psa.pipeline.coverage import Calibrated, Temperature, tempered
+from spacy_psa.pipeline.coverage import Calibrated
 from spacy_psa.pipeline.distillation import with_teacher
+from spacy_psa.pipeline.inference import Temperature, tempered
 from spacy_psa.pipeline.prepared import gold_of
 from spacy_psa.pipeline.reduction import Reduction, reduced
 from spacy_psa.pipeline.rehearsal import rehearse
@@ -76,7 +77,7 @@ class ChainLabeler(StructuredPipe):
     temperature = Temperature()
     """The number that log potentials are divided by before inference; see `Temperature`."""
     _analyses = ChainBatch
-    _derived: ClassVar[tuple[str, ...]] = ("scheme", "_outputs", "_rules", "_pairs")
+    _derived: ClassVar[tuple[str, ...]] = ("_listens", "scheme", "_outputs", "_rules", "_pairs")
     _rehearsal_model: Model | None = None  # the copy that nlp.resume_training keeps
 
     def __init__(
@@ -141,7 +142,7 @@ class ChainLabeler(StructuredPipe):
         except InputError:
             raise
         except Exception as error:
-            if find_heads(self.model):
+            if crf.find_heads(self.model):
                 raise
             raise InputError(
                 f"{self.name}: its model ({self.model.name}) does not score tags: use "
@@ -151,7 +152,7 @@ class ChainLabeler(StructuredPipe):
 
     def _check_model(self, doc: Doc) -> None:
         """Check that there is a row for each token, with a number for each tag or pair of tags."""
-        if listens(self.model):
+        if self._listens:
             return
         scores, tokens = self.model.predict([doc]), len(doc)
         k, pairs = len(self.tags), int(self.scheme.legal().transitions.sum())
@@ -171,22 +172,22 @@ class ChainLabeler(StructuredPipe):
                 f'[components.{self.name}.model] and, for less memory yet, scheme = "BIO" and '
                 "small batches"
             )
-        prepare_heads(self.model, legal)
+        crf.prepare_heads(self.model, legal)
 
     # From docs to distributions
 
-    def _divided(self, sizes: list[int], known: list[Known]) -> Iterable[list[int]]:
+    def _divided(self, sizes: list[int], known: list[Known]) -> list[list[int]]:
         budget = min(self.batch_tokens, POTENTIALS // max(1, self._outputs**2))
         if budget < self.batch_tokens:
             numbers = self._outputs**2
-            if apart(self.model):
+            if self._apart:
                 numbers = NUMBERS * self._outputs
             elif self._scores_legal_pairs:
                 numbers = len(self._pairs)
             budget = min(self.batch_tokens, POTENTIALS // numbers)
         weights = [len(each.weights) for each in known]
         if not any(weights):
-            return batches_by_size(sizes, budget)
+            return list(batches_by_size(sizes, budget))
         # Sentences with weights of spans have more tags, so they are in batches of their own.
         less = min(budget, POTENTIALS // (self._outputs + 4 * max(weights)) ** 2)
         plain = [size * (count == 0) for size, count in zip(sizes, weights)]
@@ -196,9 +197,7 @@ class ChainLabeler(StructuredPipe):
     def _given(self, scores: Sequence[Floats2d], known: Sequence[Known]) -> LinearChain:
         flat = tempered(self, scores)
         lengths = torch.tensor([*map(len, scores)])
-        between = apart(self.model)
-        if between:
-            between = [each.detach() / self.temperature for each in between]
+        between = [each.detach() / self.temperature for each in self._apart]
         chain = self._chain(flat, lengths, *between, legal=True)
         evidence = None
         for row, each in enumerate(known):
@@ -210,6 +209,11 @@ class ChainLabeler(StructuredPipe):
             chain = chain.constrain(evidence)
         weights = [*map(attrgetter("weights"), known)]
         return with_weights(chain, self.scheme, weights) if any(weights) else chain
+
+    @property
+    def _apart(self) -> list[Tensor]:
+        """The transitions that the model keeps apart from its output; see `crf.apart`."""
+        return crf.apart(self.model) if self._outputs > crf.MANY else []
 
     def _chain(
         self, flat: Tensor, lengths: Tensor, *transitions: Tensor, legal: bool
@@ -246,7 +250,7 @@ class ChainLabeler(StructuredPipe):
 
     @property
     def _scores_legal_pairs(self) -> bool:
-        heads = find_heads(self.model)
+        heads = crf.find_heads(self.model)
         return bool(heads) and all(shim_of(head).cfg.get("pairs") for head in heads)
 
     @cached_property
@@ -318,7 +322,7 @@ class ChainLabeler(StructuredPipe):
                 losses = with_teacher(self, losses, chain, examples)
             return reduced(self, losses)
 
-        return differentiate(self.model, scores, loss, apart(self.model))
+        return differentiate(self.model, scores, loss, self._apart)
 
     def _same_outputs(self, other: StructuredPipe) -> bool:
         return isinstance(other, ChainLabeler) and self.tags == other.tags
@@ -331,7 +335,7 @@ class ChainLabeler(StructuredPipe):
         `flat` has the scores of all sentences, row after row, `lengths` their numbers of rows, and
         `beta` is a factor of the potentials.
         """
-        between = [each.detach() * beta for each in apart(self.model)]
+        between = [each.detach() * beta for each in self._apart]
         chain = self._chain(flat * beta, lengths, *between, legal=True)
         return self._log_prob_of_gold(chain, self._padded_gold(examples, chain), examples)
 

@@ -1,5 +1,7 @@
 """`crf_ner`: named entities by a linear-chain CRF (Wei2020 section 3)."""
 
+from operator import attrgetter
+
 import numpy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
@@ -68,7 +70,7 @@ class EntityStore(SpanStore):
     def gold(self, name: str, example: Example) -> tuple[Spans, Allowed]:
         if same_tokens(example):
             reference = example.reference
-            spans = [(ent.start, ent.end, ent.label_) for ent in reference.ents]
+            spans = list(map(attrgetter("start", "end", "label_"), reference.ents))
             return spans, reference.to_array(["ENT_IOB"]) == UNKNOWN
         tags = example.get_aligned_ner()
         missing = numpy.array([tag in (None, "-") for tag in tags], dtype=bool)

@@ -56,13 +56,12 @@ class SpanScheme:
         self.prefixes = "BIES" if tag_format == "BIOES" else "BI"
         self.tags = ("O", *(f"{p}-{label}" for label in labels for p in self.prefixes))
         self._index = {label: i for i, label in enumerate(self.labels)}
+        self._place = dict(zip("BIES", range(4) if tag_format == "BIOES" else (0, 1, 1, 0)))
         self._legal: LegalTransitions | None = None
 
     def tag(self, prefix: str, label: str) -> int:
         """Find the number of a tag; in BIO, S stands for B and E for I."""
-        if self.tag_format == "BIO":
-            prefix = {"S": "B", "E": "I"}.get(prefix, prefix)
-        return 1 + self._index[label] * len(self.prefixes) + self.prefixes.index(prefix)
+        return 1 + self._index[label] * len(self.prefixes) + self._place[prefix]
 
     def columns(self, prefix: str) -> NDArray[numpy.int64]:
         """Find the numbers of the tags of all labels with a prefix, (labels,) int64; see `tag`."""
@@ -76,12 +75,13 @@ class SpanScheme:
         """Encode spans (start, end, label) that do not overlap as tags, (length,) int64."""
         tags = numpy.zeros(length, dtype="int64")
         for start, end, label in spans:
+            first = 1 + self._index[label] * len(self.prefixes)
             if end - start == 1:
-                tags[start] = self.tag("S", label)
+                tags[start] = first + self._place["S"]
             else:
-                tags[start] = self.tag("B", label)
-                tags[start + 1 : end - 1] = self.tag("I", label)
-                tags[end - 1] = self.tag("E", label)
+                tags[start] = first + self._place["B"]
+                tags[start + 1 : end - 1] = first + self._place["I"]
+                tags[end - 1] = first + self._place["E"]
         return tags
 
     def decode(self, tags: Sequence[int]) -> Spans:

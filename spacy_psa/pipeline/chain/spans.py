@@ -325,19 +325,20 @@ class SpanLabeler(ChainLabeler):
 
     def _gold_tags(self, example: Example, bounds: Bounds) -> list[Tags]:
         spans, missing = self.store.gold(self.name, example)
-        self._check_labels(span[2] for span in spans)
-        within = [(a, b, [s for s in spans if a <= s[0] and s[1] <= b]) for a, b in bounds]
-        if sum(len(own) for _, _, own in within) < len(spans):
-            across = [s for s in spans if not any(s in own for _, _, own in within)]
+        self._check_labels([label for *_, label in spans])
+        gold, inside = [], 0
+        for start, end in bounds:
+            own = [(s - start, e - start, y) for s, e, y in spans if start <= s and e <= end]
+            inside += len(own)
+            gold.append(self.scheme.encode(end - start, own))
+        if inside < len(spans):
+            across = [s for s in spans if not any(a <= s[0] and s[1] <= b for a, b in bounds)]
             missing = missing.copy()
             for start, end, _ in across:
                 missing[start:end] = True
             self._warn_of_crossing(example, across)
-        gold = []
-        for start, end, own in within:
-            tags = self.scheme.encode(end - start, [(s - start, e - start, y) for s, e, y in own])
+        for (start, end), tags in zip(bounds, gold):
             tags[missing[start:end]] = MISSING
-            gold.append(tags)
         return gold
 
     def _warn_of_crossing(self, example: Example, spans: Spans) -> None:
@@ -353,7 +354,7 @@ class SpanLabeler(ChainLabeler):
         self._crossing += len(spans)
 
     def _check_labels(self, labels: Iterable[str]) -> None:
-        unknown = set(labels).difference(self.labels)
+        unknown = set(labels).difference(self.scheme.labels)
         if unknown:
             raise InputError(
                 f"{self.name}: the training data has the label {min(unknown)!r}, which is not "

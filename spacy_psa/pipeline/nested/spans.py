@@ -1,7 +1,7 @@
 """`crf_spans`: nested, labelled spans by a tree CRF with latent nodes (Fu2021)."""
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -20,7 +20,7 @@ from spacy_psa.errors import InputError, check_choice, check_rates, check_sizes,
 from spacy_psa.modules.span_scorer import span_counts
 from spacy_psa.pipeline.chain.extensions import register
 from spacy_psa.pipeline.component import StructuredPipe
-from spacy_psa.pipeline.coverage import Calibrated, Temperature, tempered
+from spacy_psa.pipeline.coverage import Calibrated
 from spacy_psa.pipeline.default_models import SPANS
 from spacy_psa.pipeline.distillation import with_teacher
 from spacy_psa.pipeline.evidence import (
@@ -40,9 +40,11 @@ from spacy_psa.pipeline.inference import (
     Decode,
     Infer,
     SpanPrediction,
+    Temperature,
     infer,
     joined,
     scored_spans,
+    tempered,
 )
 from spacy_psa.pipeline.nested.decoding import NestedBatch, above, best_f1, most_probable
 from spacy_psa.pipeline.nested.gold import (
@@ -271,9 +273,10 @@ class NestedSpanLabeler(StructuredPipe):
 
     # From docs to distributions
 
-    def _divided(self, sizes: list[int], known: list[Any]) -> Iterator[list[int]]:
+    def _divided(self, sizes: list[int], known: list[Any]) -> list[list[int]]:
         counts = span_counts(torch.tensor(sizes), self._longest).tolist()
-        return batches_by_size(counts, min(self._batch_spans, SCORES // len(self.labels)))
+        most = min(self._batch_spans, SCORES // len(self.labels))
+        return list(batches_by_size(counts, most))
 
     def _given(self, scores: Sequence[Floats2d], known: Sequence[Known]) -> NestedSpans:
         flat = tempered(self, scores)

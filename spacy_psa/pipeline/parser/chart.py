@@ -34,7 +34,7 @@ class Constituent(NamedTuple):
 
 def span_count(sentence: Sentence) -> int:
     """Count the spans of a sentence of n tokens, n (n + 1) / 2; 0 if it has no words."""
-    n = sentence.end - sentence.start
+    n = sentence.length
     return n * (n + 1) // 2 if len(sentence.words) else 0
 
 
@@ -237,9 +237,11 @@ def chart_constituents(
         if (start, end) not in kept
     ]
     nodes += [(start, end, JOIN.join(chain), -1) for (start, end), chain in kept.items()]
+    nodes.sort(key=lambda node: (node[0], -node[1]))
     constituents = []
-    for start, end, chain, place in sorted(nodes, key=lambda node: (node[0], -node[1])):
-        for first, last, label in token_nodes((start, end, chain), sentence.words):
+    chains = token_nodes([node[:3] for node in nodes], sentence.words)
+    for (*_, place), chain in zip(nodes, chains):
+        for first, last, label in chain:
             confidence = 0.0
             if shares is not None and place < 0:
                 confidence = 1.0

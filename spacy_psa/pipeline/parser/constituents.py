@@ -54,10 +54,20 @@ class Sentence(NamedTuple):
     words: NDArray[numpy.int64]
     """(n,) int64, the tokens that are words, as numbers of tokens of the doc."""
 
+    @property
+    def length(self) -> int:
+        """The number of tokens, white space included."""
+        return self.end - self.start
 
-def word_sentences(doc: Doc, bounds: Bounds | None = None) -> list[Sentence]:
-    """Find the sentences of a doc, or those with the bounds, and their words, if they have any."""
-    words = numpy.flatnonzero(numpy.diff(letters_before(doc)))
+
+def word_sentences(
+    doc: Doc, bounds: Bounds | None = None, letters: NDArray[numpy.int64] | None = None
+) -> list[Sentence]:
+    """Find the sentences of a doc, or those with the bounds, and their words, if they have any.
+
+    The `letters_before` of the doc may be given.
+    """
+    words = numpy.flatnonzero(numpy.diff(letters_before(doc) if letters is None else letters))
     bounds = sentence_bounds(doc) if bounds is None else bounds
     cuts = numpy.searchsorted(words, bounds).tolist()
     return [Sentence(*bound, words[a:b]) for bound, (a, b) in zip(bounds, cuts)]
@@ -78,10 +88,11 @@ def gold_trees(reference: Doc, predicted: Doc, key: str = KEY) -> list[list[Node
         For each sentence the nodes of its tree in preorder, with the labels of unary chains
         joined; None if the reference has no trees, or no sentence of exactly these words.
     """
-    sentences = word_sentences(predicted)
+    ours = letters_before(predicted)
+    sentences = word_sentences(predicted, letters=ours)
     if key not in reference.spans:
         return [None] * len(sentences)
-    theirs, ours = letters_before(reference), letters_before(predicted)
+    theirs = letters_before(reference)
     bounds = sentence_bounds(reference)
     known = {
         (int(theirs[start]), int(theirs[end])): nodes
@@ -103,18 +114,19 @@ def single_labels(labels: Iterable[str]) -> set[str]:
     return {label for chain in labels for label in chain.split(JOIN)}
 
 
-def token_nodes(node: Node, words: NDArray[numpy.int64]) -> list[Node]:
-    """Translate a labelled span of a chart into constituents over tokens.
+def token_nodes(nodes: Iterable[Node], words: NDArray[numpy.int64]) -> list[list[Node]]:
+    """Translate the labelled spans of a chart into constituents over tokens.
 
     Returns:
-        The members of the chain, the outermost first; none for a sentence that is not a
-        constituent.
+        The members of the chain of each span, the outermost first; none for a sentence that is not
+        a constituent.
     """
-    start, end, chain = node
-    if chain == FLAT and (start, end) == (0, len(words)):
-        return []
-    first, last = int(words[start]), int(words[end - 1])
-    return [(first, last + 1, label) for label in chain.split(JOIN)]
+    tokens, members = words.tolist(), []
+    for start, end, chain in nodes:
+        is_flat = chain == FLAT and (start, end) == (0, len(tokens))
+        labels = [] if is_flat else chain.split(JOIN)
+        members.append([(tokens[start], tokens[end - 1] + 1, label) for label in labels])
+    return members
 
 
 def bracketed(doc: Doc, words: NDArray[numpy.int64], nodes: Iterable[Node]) -> Tree:
@@ -149,7 +161,7 @@ def named(doc: Doc) -> str:
 def letters_before(doc: Doc) -> NDArray[numpy.int64]:
     """Count the characters that are not white space before each token, and in all: (n + 1,)."""
     words, _ = words_and_spaces(doc)
-    return numpy.cumsum([0, *(len("".join(word.split())) for word in words)])
+    return numpy.cumsum([0, *map(len, map("".join, map(str.split, words)))])
 
 
 def nested(
@@ -208,7 +220,8 @@ def chains_of(doc: Doc, bounds: Bounds, constituents: Iterable[Span], remedy: st
         constituents: the constituents, of a unary chain the outermost first; they may have no
             label.
     """
-    letters, sentences = letters_before(doc), word_sentences(doc, bounds)
+    letters = letters_before(doc)
+    sentences = word_sentences(doc, bounds, letters)
     chains: list[Node] = []
     by_sentence = nested(doc, constituents, letters, bounds, remedy, labelled=False)
     for sentence, nodes in zip(sentences, by_sentence):

@@ -97,13 +97,13 @@ def read_own(pipe: Any, examples: Iterable[Example]) -> Gold:
             if unseen := {label for *_, label in nodes or ()} - number.keys():
                 raise _unseen(name, doc, "label", min(unseen))
             without += nodes is None and len(sentence.words) > 0
-            if nodes is not None and too_long(sentence, max_length):
+            if nodes is not None and sentence.length > max_length:
                 warn_of_length(name, doc, sentence, max_length, "is left out of training")
                 nodes = None
             tree = [(start, end, number[label]) for start, end, label in nodes or ()]
             gold.sentences.append(sentence)
             gold.trees.append(tree or None)
-            learned = tree or (pipe._teacher and not too_long(sentence, max_length))
+            learned = tree or (pipe._teacher and sentence.length <= max_length)
             gold.sizes.append(span_count(sentence) if learned else 0)
         if tags:
             gold.tags.extend(_tags(eg, sentences, tag_number, name))
@@ -127,7 +127,7 @@ def _tags(
     tags = eg.get_aligned("TAG", as_string=True)
     by_sentence = []
     for sentence in sentences:
-        numbers = numpy.full(sentence.end - sentence.start, UNKNOWN, dtype="int64")
+        numbers = numpy.full(sentence.length, UNKNOWN, dtype="int64")
         for i in sentence.words.tolist():
             if tags[i]:
                 if tags[i] not in number:
@@ -139,7 +139,7 @@ def _tags(
 
 def _with_teacher(gold: Gold, taught: Sequence[Floats2d], name: str) -> Gold:
     """Add a teacher's scores of the sentences, in their order; see `Gold.taught`."""
-    lengths = [sentence.end - sentence.start for sentence in gold.sentences]
+    lengths = [sentence.length for sentence in gold.sentences]
     sizes = [n * (n + 1) // 2 for n in lengths]
     if len(sizes) != len(taught) or any(len(a) not in (0, n) for a, n in zip(taught, sizes)):
         raise InputError(
@@ -156,15 +156,10 @@ def _unseen(name: str, doc: Doc, kind: str, what: str) -> InputError:
     )
 
 
-def too_long(sentence: Sentence, max_length: int) -> bool:
-    """Whether a sentence has more than `max_length` tokens, white space included."""
-    return sentence.end - sentence.start > max_length
-
-
 def warn_of_length(name: str, doc: Doc, sentence: Sentence, max_length: int, fate: str) -> None:
     """Warn that a sentence is too long, and of its fate, such as "is left out of training"."""
     warnings.warn(
-        f"{name}: {named(doc)}: a sentence of {sentence.end - sentence.start} tokens, "
+        f"{name}: {named(doc)}: a sentence of {sentence.length} tokens, "
         f"more than max_length = {max_length}, {fate}; set sentence boundaries, as "
         "a sentencizer does, or raise max_length",
         stacklevel=3,

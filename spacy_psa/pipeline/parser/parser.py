@@ -15,7 +15,7 @@ from thinc.types import Floats2d
 
 from spacy_psa.architectures.chart import tag_heads
 from spacy_psa.architectures.more_labels import add_span_labels
-from spacy_psa.architectures.sentencewise import listeners, listens
+from spacy_psa.architectures.sentencewise import listeners
 from spacy_psa.errors import InputError, check_amounts, check_choice, check_sizes, naming
 from spacy_psa.pipeline.analyses import SentenceAnalyses
 from spacy_psa.pipeline.component import StructuredPipe
@@ -59,7 +59,6 @@ from spacy_psa.pipeline.parser.gold import (
     parser_loss,
     read_gold,
     read_own,
-    too_long,
     warn_of_length,
 )
 from spacy_psa.pipeline.parser.seen import SeenQuotes, doc_of_words, seen_docs
@@ -192,7 +191,7 @@ class ConstituencyParser(StructuredPipe):
         with naming(name):
             check_choice("loss", loss, Loss)
             check_choice("quotes", quotes, SeenQuotes)
-            if quotes != "as_they_are" and listens(model):
+            if quotes != "as_they_are" and self._listens:
                 raise InputError(
                     f"quotes = {quotes!r} does not reach the component that the model listens to: "
                     "leave it out, and train with quotes = 'mixed' of TreeCorpus.v1"
@@ -304,7 +303,7 @@ class ConstituencyParser(StructuredPipe):
         return sorted(at_root, key=lambda label: (-at_root[label], label))
 
     def _samples(self, examples: Iterable[Example]) -> Iterator[Doc]:
-        if listens(self.model):
+        if self._listens:
             return super()._samples(examples)
         parts = (part for eg in examples for part in split_sentences([eg.predicted]))
         return (part for part in parts if 0 < len(part) <= self.max_length)
@@ -346,10 +345,10 @@ class ConstituencyParser(StructuredPipe):
                 doc[i].tag_ = tag
             spans = [given.get(c[:3]) or Span(doc, c.start, c.end, c.label) for c in constituents]
             scored = [c.confidence for c in constituents] if self.confidence else None
-            write_group(doc, key, spans, scored)
             own = [(s, c) for s, c in zip(spans, constituents) if c[:3] not in given]
             items: list[Span | Token] = [*(span for span, _ in own), *(doc[i] for i in tags)]
             sure = [*(c.confidence for _, c in own), *(1.0 for _ in tags)]
+            write_group(doc, key, spans, scored)
             note(key, doc, items, sure if self.confidence else None)
 
     def parse(self, words: Sequence[str | tuple[str, str]]) -> "NltkTree":
@@ -403,15 +402,15 @@ class ConstituencyParser(StructuredPipe):
     def _translated(self, doc: Doc, evidence: Evidence, bounds: Bounds) -> list[Known]:
         sentences = word_sentences(doc, bounds)
         for sentence in sentences:
-            if len(sentence.words) and too_long(sentence, self.max_length):
+            if len(sentence.words) and sentence.length > self.max_length:
                 fate = f"gets {self.labels[0]!r} over all words"
                 warn_of_length(self.name, doc, sentence, self.max_length, fate)
         return [Known(each, Constraints.of(evidence, each, self.labels)) for each in sentences]
 
-    def _divided(self, sizes: list[int], known: list[Known]) -> Iterator[list[int]]:
+    def _divided(self, sizes: list[int], known: list[Known]) -> list[list[int]]:
         sentences = [each.sentence for each in known]
-        counts = [0 if too_long(s, self.max_length) else span_count(s) for s in sentences]
-        return batches_by_size(counts, self.batch_spans)
+        counts = [0 if s.length > self.max_length else span_count(s) for s in sentences]
+        return list(batches_by_size(counts, self.batch_spans))
 
     def _given(self, scores: Sequence[Floats2d], known: Sequence[Known]) -> SpanTree:
         # A long sentence has a batch of its own, and its scores need not be copied.
@@ -487,7 +486,7 @@ class ConstituencyParser(StructuredPipe):
 
     def _accumulate(self, examples: list[Example]) -> float:
         # A listener must get the same batch as the component that it listens to.
-        if listens(self.model):
+        if self._listens:
             return super()._accumulate(examples)
         parts = split_sentences(seen_docs((eg.predicted for eg in examples), self._quotes))
         gold = read_gold(self, examples)

@@ -13,7 +13,6 @@ from spacy_psa.analysis.temperature import Likelihood
 from spacy_psa.architectures import crf
 from spacy_psa.architectures.sentencewise import ensemble
 from spacy_psa.child_processes import child_environment
-from spacy_psa.pipeline.chain import labeler
 from spacy_psa.pipeline.distillation import Teacher, learn_from
 from spacy_psa.structs.emission_chain import EmissionChain
 from spacy_psa.structs.pair_chain import PairChain
@@ -23,7 +22,7 @@ from tests.helpers.pipelines import entities, make_examples, make_nlp, small_mod
 def trained(monkeypatch, legal_alone, head):
     """A pipeline after a few steps; with all pairs, or only with the legal ones."""
     if not legal_alone:
-        monkeypatch.setattr(labeler, "prepare_heads", lambda model, legal: None)
+        monkeypatch.setattr(crf, "prepare_heads", lambda model, legal: None)
     nlp = make_nlp(small_model(head))
     train(nlp, steps=5)
     return nlp

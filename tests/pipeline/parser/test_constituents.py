@@ -53,7 +53,7 @@ def test_trees_survive_the_way_to_the_chart_and_back(texts, data):
     for text, chart, (_, _, places) in zip(texts, charts, sentences, strict=True):
         assert chart[0][:2] == (0, len(places))
         assert len({node[:2] for node in chart}) == len(chart)
-        nodes = [n for node in chart for n in token_nodes(node, places)]
+        nodes = [node for chain in token_nodes(chart, places) for node in chain]
         back += nodes
         assert flat(bracketed(doc, places, nodes)) == text
     assert back == spans
@@ -86,7 +86,7 @@ def test_white_space_at_the_ends_of_a_constituent_is_no_part_of_it():
     assert trees(doc) == [[(0, 2, "S"), (0, 1, "NP")]]
     (sentence,) = word_sentences(doc)
     assert sentence.words.tolist() == [1, 3]
-    assert token_nodes((0, 2, "S VP"), sentence.words) == [(1, 4, "S"), (1, 4, "VP")]
+    assert token_nodes([(0, 2, "S VP")], sentence.words) == [[(1, 4, "S"), (1, 4, "VP")]]
 
 
 @pytest.mark.parametrize("words", [[], [" "], ["\n", " "]])
