@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from spacy_psa.bridge import layers
+from spacy_psa.bridge import layers, shim
 from spacy_psa.bridge.optimizer import torch_modules
 from spacy_psa.modules import psa, span_scores
 from spacy_psa.structs.emission_chain import EmissionChain
@@ -62,8 +62,9 @@ def waits_of_a_step(nlp, examples, monkeypatch):
         with torch._C.DisableTorchFunction():
             return tensor.detach().numpy()
 
-    monkeypatch.setattr(layers, "xp2torch", to_torch)
-    monkeypatch.setattr(layers, "torch2xp", to_array)
+    for module in (layers, shim):
+        monkeypatch.setattr(module, "xp2torch", to_torch)
+        monkeypatch.setattr(module, "torch2xp", to_array)
     with Reading(waiting), waiting:
         nlp.update(examples, sgd=False)
     return waiting.seen
