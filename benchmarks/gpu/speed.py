@@ -178,6 +178,8 @@ def main() -> None:
         result = {"rows": rows, **how, "source": provenance()}
         temporary.write_text(json.dumps(result, indent=1), encoding="utf8")
     print(json.dumps(rows), flush=True)
+    if not any(device in row for row in rows.values() for device in numbers):
+        sys.exit("nothing was timed: allow more --minutes, or fewer --configs")
 
 
 if __name__ == "__main__":

@@ -220,6 +220,14 @@ def test_speed_is_measured_on_the_cpu(plan, tmp_path, monkeypatch):
     assert [*batches] == ["8", "64"]
 
 
+def test_without_any_row_in_time_the_job_fails(tmp_path, monkeypatch, capsys):
+    words = [str(tmp_path / "speed.json"), "--minutes", "0", "--configs", "ner/psa.cfg"]
+    monkeypatch.setattr("sys.argv", ["speed", *words])
+    with pytest.raises(SystemExit, match="nothing was timed"):
+        speed.main()
+    assert "ner/psa.cfg, gpu: not timed" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("job", read_jobs(FOLDER / "gpu" / "speed3.toml"), ids=lambda job: job.name)
 def test_the_jobs_of_speed3_can_be_started(job, tmp_path, monkeypatch):
     """A rehearsal: each script reads its options, and ends where it would begin to measure."""
