@@ -18,7 +18,8 @@ NAME is one of:
 - `sentences`: `memory` without its memory, in bfloat16
 - `content_words`: `memory` with a memory of content words and a rate of 0.002
 - `passes_24`: `memory` with a memory of content words and 24 passes
-- `bfloat16`: `memory` with all products of the encoder, the memory and the head in bfloat16
+- `bfloat16`, `best_bfloat16`: `memory` or `best` with all products of the encoder, the memory and
+  the head in bfloat16
 """
 
 import json
@@ -69,6 +70,7 @@ RUNS: dict[str, tuple[str, list[str]]] = {
     ),
     "passes_24": ("memory", [CONTENT_WORDS, *steps(18256, 1304)]),
     "bfloat16": ("memory", BFLOAT16),
+    "best_bfloat16": ("best", BFLOAT16),
 }
 """The config of each name and the settings that differ from it."""
 OF_CORPUS = {"ontonotes": ["corpora.train.max_tokens=500", *steps(36936, 3078)]}
