@@ -9,6 +9,8 @@ from playwright.sync_api import expect
 from spacy.tokens import DocBin
 from spacy.vocab import Vocab
 
+from spacy_psa.studio.server import teacher
+from tests.helpers import endless_lesson
 from tests.helpers.annotating import annotating
 from tests.helpers.decided import accept, complete, decide_all, dev_file
 from tests.helpers.patience import wait_for
@@ -26,20 +28,29 @@ def opened(tmp_path):
         yield work, address
 
 
-def test_teach_trains_in_the_background_and_puts_the_model_in_place(
-    opened, open_page, shoot, tmp_path
-):
-    work, address = opened
-    decide_all(work.store, skip=lambda text: text == 1)
-    other = open_page(f"{address}/annotate", "#result .word")
-    page = open_page(f"{address}/project", "#agreement p")
+def test_teach_trains_while_others_go_on(opened, open_page, shoot, monkeypatch):
+    monkeypatch.setattr(teacher, "PROGRAM", endless_lesson.__name__)
+    decide_all(opened[0].store, skip=lambda text: text == 1)
+    other = open_page(f"{opened[1]}/annotate", "#result .word")
+    page = open_page(f"{opened[1]}/project", "#agreement p")
     page.click("#teach")
-    expect(page.locator("#taught")).to_contain_text("Teach: pass")
+    expect(page.locator("#taught")).to_have_text(
+        "Teach: pass 1 of at most 5, score 50.0%, before 25.0%"
+    )
     expect(page.locator("#teach")).to_be_disabled()
     shoot(page, "project-teaching")
-    other.locator("#result .word").first.click()  # and others go on
+    other.locator("#result .word").first.click()
     other.locator("#menu").get_by_role("button", name="Nothing here").click()
     expect(other.locator("#status")).to_have_text("Saved.")
+    page.click("#stop")
+    expect(page.locator("#taught")).to_have_text("Teach was stopped; nothing changed.")
+    expect(page.locator("#teach")).to_be_enabled()
+
+
+def test_teach_puts_the_model_in_place(opened, open_page, tmp_path):
+    decide_all(opened[0].store, skip=lambda text: text == 1)
+    page = open_page(f"{opened[1]}/project", "#agreement p")
+    page.click("#teach")
     scores = r"The new model is in use: score \d+\.\d% instead of \d+\.\d% on \d+ texts"
     expect(page.locator("#taught")).to_contain_text(re.compile(scores))
     expect(page.locator("#teach")).to_be_enabled()
