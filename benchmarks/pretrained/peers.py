@@ -6,7 +6,7 @@
 `hugging_face` is token classification by the Trainer of transformers; its weights are those of the
 best pass on development data. `flair` is Flair's SequenceTagger over TransformerWordEmbeddings,
 trained by `fine_tune`, which keeps the last weights; it runs in an environment of its own (see
-flair_tagger.py). Both read sentences in batches of 35 in 8 passes, which are nearly as many steps
+flair_worker.py). Both read sentences in batches of 35 in 8 passes, which are nearly as many steps
 as those of configs/ner/pretrained.cfg, with its rate for the encoder and without a CRF.
 
 The record of PEER and SEED is benchmarks/four_tests/results/PEER_minilm-SEED.json. Its results are
@@ -177,7 +177,7 @@ def flair(
         rows = [(words, entities(tags)) for words, tags in sentences]
         (out / f"{name}.json").write_text(json.dumps(rows), encoding="utf8")
     settings = [str(out), encoder, *map(str, (seed, PASSES, BATCH, RATE))]
-    with Worker([python, "-m", "benchmarks.pretrained.flair_tagger", *settings]) as worker:
+    with Worker([python, "-m", "benchmarks.pretrained.flair_worker", *settings]) as worker:
         scores = worker.answer()["dev"]
         yield lambda sentences: worker.do(json.dumps(sentences))["entities"], scores
 

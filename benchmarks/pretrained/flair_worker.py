@@ -2,7 +2,7 @@
 
 The script runs in an environment of its own, with Flair and without spaCy and spacy-psa:
 
-    python -m benchmarks.pretrained.flair_tagger FOLDER ENCODER SEED PASSES BATCH RATE
+    python -m benchmarks.pretrained.flair_worker FOLDER ENCODER SEED PASSES BATCH RATE
 
 FOLDER has train.json and dev.json: [words, entities (start, end, label)] of sentences. After the
 training, the script prints a line of JSON: `dev`, the F1 after each pass. Then it reads lines from
