@@ -221,7 +221,8 @@ class TorchShim(Shim):
     def from_bytes(self, data: bytes) -> "TorchShim":
         """Load settings and weights.
 
-        If that fails, the shim stays as it was.
+        The precision stays that of the config, as weights do not depend on it. If loading fails,
+        the shim stays as it was.
 
         Raises:
             InputError: if the bytes are damaged, or belong to another architecture.
@@ -249,6 +250,8 @@ class TorchShim(Shim):
             )
         if message.get("format") is None:
             settings = {self.former_names.get(key, key): settings[key] for key in settings}
+        if "precision" in self.cfg:
+            settings["precision"] = self.cfg["precision"]
         module = None
         if state is not None:
             state = put_together(self._model, state, message.get("apart"))

@@ -46,16 +46,16 @@ def test_head_gives_potentials_for_each_token_of_each_doc(make, options, width):
 
 
 @pytest.mark.parametrize(("make", "name"), [(crf, "CRF.v1"), (softmax, "Softmax.v1")])
-def test_precision_is_that_of_the_head_and_is_kept(make, name, monkeypatch):
+def test_precision_is_that_of_the_config_also_for_saved_weights(make, name, monkeypatch):
     monkeypatch.setattr("spacy_psa.modules.products.ROWS", 4)  # these docs are short
     model, docs = built(make, precision="bfloat16")
-    found = model.predict(docs)
-    assert module_of(model.get_ref("head")).precision == "bfloat16"
-    exact, _ = built(make)
-    exact.from_bytes(model.to_bytes())
-    numpy.testing.assert_array_equal(
-        numpy.concatenate(exact.predict(docs)), numpy.concatenate(found)
-    )
+    for precision in ("bfloat16", "float32"):
+        other, _ = built(make, precision=precision)
+        other.from_bytes(model.to_bytes())
+        assert module_of(other.get_ref("head")).precision == precision
+        found = numpy.concatenate(other.predict(docs))
+        same = numpy.array_equal(found, numpy.concatenate(model.predict(docs)))
+        assert same == (precision == "bfloat16")
     with pytest.raises(InputError, match=f"{name}: precision is 'half'"):
         make(model.get_ref("tok2vec"), precision="half")
 

@@ -99,6 +99,7 @@ def test_scripts_have_help_and_name_themselves(parser_of):
 @pytest.mark.parametrize(
     "script, usage",
     [
+        ("pretrained/flair_worker.py", "FOLDER ENCODER SEED PASSES BATCH RATE"),
         ("speed/flair_worker.py", "FOLDER THREADS"),
         ("parser_speed/supar_worker.py", "TREES.json THREADS PARAMETERS"),
     ],
