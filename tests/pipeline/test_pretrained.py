@@ -1,5 +1,6 @@
 """Components over `Pretrained.v1`: saved, shared, in several processes, on long documents."""
 
+import resource
 import shutil
 
 import numpy
@@ -10,6 +11,7 @@ from spacy.tokens import Doc
 from thinc.api import Adam
 
 from spacy_psa.errors import InputError
+from spacy_psa.training.model_folders import ModelFolders
 from tests.helpers.encoders import pretrained, write_encoder
 from tests.helpers.pipelines import TEXTS, make_examples, small_encoder
 
@@ -94,6 +96,19 @@ def test_a_model_without_its_folder_says_where_its_encoder_is(trained, tmp_path)
     with pytest.raises(InputError, match=f"are in {WEIGHTS}, next to the model"):
         make_model = spacy.load(tmp_path / "model").get_pipe("ner").model
         make_model.from_bytes(data)
+
+
+def test_an_encoder_for_which_the_disk_has_no_room_is_the_error_of_any_file(tmp_path):
+    nlp, out = make(write_encoder(tmp_path / "source", hidden_size=128)), tmp_path / "out"
+    out.mkdir()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 18, limits[1]))
+    try:
+        with pytest.raises(InputError, match=r"cannot be written \(File too large\)"):
+            ModelFolders(out).save(nlp, is_best=True)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not list(out.iterdir())
 
 
 def test_members_of_an_ensemble_with_the_same_frozen_encoder_save_it_once(bert, tmp_path):
