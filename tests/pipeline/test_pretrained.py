@@ -160,6 +160,33 @@ def test_a_listener_of_another_width_is_an_error(bert):
         train(nlp, 1)
 
 
+@pytest.mark.parametrize(
+    "upstream, after, before", [("encoder", "tok2vec", "tok2vec"), ("*", None, "none")]
+)
+def test_a_listener_without_a_component_to_listen_to_is_an_error(bert, upstream, after, before):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("tok2vec", config={"model": pretrained(bert)})
+    model = {"@architectures": "spacy-psa.CRF.v1", "tok2vec": {**LISTENER, "upstream": upstream}}
+    place = {"after": after} if after else {"first": True}
+    nlp.add_pipe("crf_ner", name="ner", config={"model": model}, **place)
+    with pytest.raises(InputError, match=r"ner: its tok2vec-listener .* finds no") as error:
+        train(nlp, 0)
+    assert f"(upstream = {upstream!r})" in str(error.value)
+    assert f"before it in the pipeline ({before})" in str(error.value)
+
+
+def test_a_frozen_component_that_a_training_does_not_ask_for_vectors_is_an_error(bert):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("tok2vec", config={"model": pretrained(bert)})
+    model = {"@architectures": "spacy-psa.CRF.v1", "tok2vec": LISTENER}
+    nlp.add_pipe("crf_ner", name="ner", config={"model": model})
+    train(nlp, 0)
+    frozen = {"sgd": Adam(0.001), "exclude": ["tok2vec"]}
+    with pytest.raises(InputError, match=r"ner: it listens to tok2vec, .*annotating_components"):
+        nlp.update(make_examples(nlp), **frozen)
+    assert nlp.update(make_examples(nlp), **frozen, annotates=["tok2vec"])["ner"] > 0
+
+
 def test_a_document_of_many_words(trained):
     """Its vectors are those of its words in the same surroundings."""
     vocab, words = trained.vocab, TEXTS[0].split() * 12_500
