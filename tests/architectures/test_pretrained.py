@@ -172,6 +172,7 @@ def test_saved_model_needs_no_source(bert, doc, tmp_path):
         ({"pooling": "max"}, "pooling is 'max'"),
         ({"precision": "half"}, "precision is 'half'"),
         ({"cache": "here"}, "a cache needs frozen = true"),
+        ({"frozen": True, "lora_rank": 2}, "lora_rank needs frozen = false"),
         ({"cache_gb": -1.0}, "cache_gb is -1.0"),
         ({"window": 65}, "window is 65: the encoder reads 64 wordpieces"),
         ({"layers": [3]}, "layers is 3: the encoder has the layers 0 to 2"),
