@@ -83,7 +83,7 @@ class PretrainedEncoder(nn.Module):
         settings = transformers.AutoConfig.for_model(config["model_type"], **own)
         net = transformers.AutoModel.from_config(settings)
         if hasattr(net, "pooler"):
-            net.pooler = None
+            net.pooler = nn.Identity()  # and not None, since some call it
         self.net: Any = net.requires_grad_(not frozen)
         if lora_rank and not frozen:
             _add_lora(net, lora_rank)

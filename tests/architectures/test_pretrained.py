@@ -317,6 +317,14 @@ class TestFolders:
         with pytest.raises(InputError, match="t5 is not an encoder of text"):
             make(str(tmp_path), [doc])
 
+    def test_an_encoder_that_reads_something_else(self, bert, doc, tmp_path):
+        folder = tmp_path / "encoder"
+        shutil.copytree(bert, folder)
+        sizes = {"hidden_size": 8, "num_hidden_layers": 1, "intermediate_size": 8}
+        transformers.FNetModel(transformers.FNetConfig(300, **sizes)).save_pretrained(folder)
+        with pytest.raises(InputError, match="fnet does not turn wordpieces and a mask into"):
+            make(str(folder), [doc])
+
     def test_weights_of_another_width_in_a_saved_model(self, bert, doc):
         model = make(bert, [doc])
         other = make(bert, [doc])
