@@ -101,6 +101,10 @@ def read_pretrained(name: str) -> PretrainedFiles:
             f"encoder {name!r}: {kind} does not turn wordpieces and a mask into a vector for each "
             "wordpiece: use another encoder"
         )
+    pieces = tokenizer.backend_tokenizer.get_vocab_size(with_added_tokens=False)
+    rows = len(net.get_input_embeddings().weight)
+    if pieces > rows:
+        raise fail(f"its tokenizer is that of another: it has {pieces} wordpieces, not {rows}")
     missing = sorted(key for key in loaded["missing_keys"] if not key.startswith("pooler."))
     if missing:
         raise fail(f"its weights lack {len(missing)} parts, such as {missing[0]}")

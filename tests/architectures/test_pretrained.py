@@ -284,6 +284,14 @@ class TestFolders:
             with pytest.raises(InputError, match=f"encoder .*: {message}"):
                 make(str(folder), [doc])
 
+    def test_a_tokenizer_of_another_encoder(self, bert, doc, tmp_path):
+        folder = tmp_path / "encoder"
+        shutil.copytree(bert, folder)
+        config = transformers.AutoConfig.from_pretrained(folder, vocab_size=50)
+        transformers.AutoModel.from_config(config).save_pretrained(folder)
+        with pytest.raises(InputError, match=r"its tokenizer is that of another: .*, not 50; use"):
+            make(str(folder), [doc])
+
     def test_a_slow_tokenizer(self, bert, doc, monkeypatch):
         slow = type("Slow", (), {"is_fast": False})()
         read = transformers.AutoTokenizer
