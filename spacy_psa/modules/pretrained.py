@@ -251,7 +251,8 @@ def _positions(net: Any) -> int:
         if isinstance(module, nn.Embedding) and name.endswith("position_embeddings"):
             skipped = 0 if module.padding_idx is None else module.padding_idx + 1
             return module.num_embeddings - skipped
-    return int(getattr(net.config, "max_position_embeddings", None) or sys.maxsize)
+    most = int(getattr(net.config, "max_position_embeddings", None) or 0)
+    return most if most > 0 else sys.maxsize  # XLNet's config has -1
 
 
 def _with_spaces(tokenizer: str) -> str:

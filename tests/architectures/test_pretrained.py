@@ -81,6 +81,16 @@ def test_vectors_of_a_doc_in_one_window_are_those_of_transformers(encoders, kind
     numpy.testing.assert_allclose(vectors, expected, atol=1e-5)
 
 
+def test_an_encoder_without_a_longest_input_has_windows_of_any_size(bert, doc, tmp_path):
+    folder = tmp_path / "encoder"
+    shutil.copytree(bert, folder)
+    sizes = {"d_model": 16, "n_layer": 1, "n_head": 2, "d_inner": 16}
+    transformers.XLNetModel(transformers.XLNetConfig(300, **sizes)).save_pretrained(folder)
+    [vectors] = make(str(folder), [doc], window=1000).predict([doc])
+    expected = by_transformers(folder, [token.text for token in doc])
+    numpy.testing.assert_allclose(vectors, expected, atol=1e-5)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_docs_of_all_sizes(encoders, kind, doc):
     """Docs without tokens, with one, with line breaks, with long words and with many words."""
