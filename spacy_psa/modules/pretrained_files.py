@@ -56,6 +56,12 @@ def read_pretrained(name: str) -> PretrainedFiles:
             raw, _ = transformers.PretrainedConfig.get_config_dict(name)
         except Exception as error:
             raise fail("its config cannot be read", error) from error
+        if transformers.utils.find_adapter_config_file(name) is not None:
+            # Transformers would read other weights with it, also pickled ones.
+            raise InputError(
+                f"encoder {name!r}: it has an adapter (adapter_config.json): merge it with its "
+                "encoder and save the whole, as merge_and_unload of peft does, or remove it"
+            )
         kept = {key: value for key, value in raw.items() if key not in NOT_READ}
         kind = kept.get("model_type")
         if kind is None:

@@ -269,6 +269,17 @@ class TestFolders:
         with pytest.raises(InputError, match="it has no weights"):
             make(str(tmp_path / "encoder"), [doc])
 
+    def test_an_adapter_is_refused(self, bert, doc, tmp_path):
+        peft = pytest.importorskip("peft", reason="needs the extra `lora`")
+        net = transformers.AutoModel.from_pretrained(bert)
+        adapter = peft.get_peft_model(net, peft.LoraConfig(target_modules="all-linear"))
+        adapter.save_pretrained(tmp_path / "alone")
+        shutil.copytree(bert, tmp_path / "with")
+        adapter.save_pretrained(tmp_path / "with")
+        for name in ("alone", "with"):
+            with pytest.raises(InputError, match=r"it has an adapter .*: merge it with"):
+                make(str(tmp_path / name), [doc])
+
     def test_code_of_the_encoder_is_not_run(self, bert, doc, tmp_path):
         folder = tmp_path / "encoder"
         shutil.copytree(bert, folder)
