@@ -52,8 +52,9 @@ def annotation_read(model: Model) -> list[str]:
 def check_before(nlp: Language, pipe: Any) -> None:
     """Raise InputError if a component listens to one that is not before it in the pipeline."""
     nodes = listeners(pipe.model)
+    components: list[tuple[str, Any]] = nlp.components if nodes else []  # also the disabled ones
     before = []
-    for name, other in nlp.components if nodes else ():  # also the disabled ones
+    for name, other in components:
         if other is pipe:
             break
         before.append(name)
