@@ -68,7 +68,7 @@ def pretrained(
         gradient_checkpointing: whether training computes each layer twice, for less memory.
         lora_rank: the rank of low-rank updates (LoRA), which are trained in place of the weights,
             with the extra `lora`; 0 to train all weights. In the `rates` of an optimizer, their
-            pattern is "*lora_*".
+            pattern is "*lora_*", which only counts before "pretrained".
         cache: a folder for the features of a frozen encoder, so that they are computed only once,
             for all passes and trainings; null for none. See `FeatureCache`.
         cache_gb: the most gigabytes of `cache`.
