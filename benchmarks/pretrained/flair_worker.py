@@ -63,11 +63,11 @@ def main() -> None:
     for line in sys.stdin:
         sentences = [Sentence(words) for words in json.loads(line)]
         tagger.predict(sentences, mini_batch_size=batch)
-        found = [
+        entities = [
             [(span[0].idx - 1, span[-1].idx, span.tag) for span in sentence.get_spans("ner")]
             for sentence in sentences
         ]
-        print(json.dumps({"entities": found}), flush=True)
+        print(json.dumps({"entities": entities}), flush=True)
 
 
 if __name__ == "__main__":

@@ -67,10 +67,10 @@ def as_pipeline(predict: Predict) -> Language:
 
     def annotate(doc: Doc) -> Doc:
         bounds = sentence_bounds(doc)
-        found = predict([[token.text for token in doc[start:end]] for start, end in bounds])
+        predicted = predict([[token.text for token in doc[start:end]] for start, end in bounds])
         doc.ents = [
             Span(doc, start + first, start + last, label)
-            for (start, _), spans in zip(bounds, found, strict=True)
+            for (start, _), spans in zip(bounds, predicted, strict=True)
             for first, last, label in spans
         ]
         return doc
@@ -119,11 +119,11 @@ def hugging_face(
         from seqeval.metrics import f1_score
 
         best, gold = predicted.predictions.argmax(-1), predicted.label_ids
-        found, right = (
+        guessed, right = (
             [[names[i] for i in row[seen]] for row, seen in zip(tags, gold != UNSEEN, strict=True)]
             for tags in (best, gold)
         )
-        return {"f1": float(f1_score(right, found))}
+        return {"f1": float(f1_score(right, guessed))}
 
     arguments = TrainingArguments(
         output_dir=str(out),
@@ -155,12 +155,12 @@ def hugging_face(
 
     @torch.no_grad()
     def predict(sentences: list[list[str]]) -> list[list[Entity]]:
-        found = []
+        by_sentence = []
         for words in sentences:
             pieces, firsts = encoded(words)
             best = model(**pieces.convert_to_tensors("pt", prepend_batch_axis=True)).logits[0]
-            found.append(entities([names[i] for i in best[firsts].argmax(-1).tolist()]))
-        return found
+            by_sentence.append(entities([names[i] for i in best[firsts].argmax(-1).tolist()]))
+        return by_sentence
 
     yield predict, scores
 

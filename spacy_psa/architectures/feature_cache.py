@@ -3,11 +3,12 @@
 FOLDER/ENCODER/xx/DOCUMENT holds the rows of a document, where ENCODER is a hash of the weights and
 settings and DOCUMENT one of the words. So the features of another encoder are never read. Processes
 may share the folder: a file is written under another name and then renamed, and its check sum is
-compared when it is first read.
+compared when it is first read. Everything else in the folder is neither counted nor removed.
 """
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
@@ -32,6 +33,8 @@ VERSION = 1  # of the computation of features
 SETTINGS = ("config", "tokenizer", "layers", "window", "context", "pooling")  # that count
 CHECK = 4  # bytes of the check sum, at the end of a file
 GB = 10**9
+ENCODER = re.compile(r"[0-9a-f]{32}")
+"""The names of the folders that hold the features of an encoder."""
 
 
 class FeatureCache:
@@ -129,15 +132,15 @@ class FeatureCache:
         """Whether `size` more bytes may be written for an encoder; make room if possible."""
         assert self.folder is not None
         if self._held is None:
-            self._held = _bytes_in(self.folder)
             encoder.mkdir(parents=True, exist_ok=True)
+            self._held = self._count()
         most = self.size * GB
         if self._held + size > most and not self._full:
-            others = (each for each in self.folder.iterdir() if each.is_dir() and each != encoder)
+            others = (each for each in _encoders(self.folder) if each != encoder)
             for other in sorted(others, key=_last_used):
-                if _bytes_in(self.folder) + size > most:
+                if self._count() + size > most:
                     shutil.rmtree(other, ignore_errors=True)
-            self._held = _bytes_in(self.folder)
+            self._held = self._count()
             self._full = self._held + size > most
             if self._full:
                 warn(
@@ -149,6 +152,16 @@ class FeatureCache:
             return False
         self._held += size
         return True
+
+    def _count(self) -> int:
+        """Count the bytes of the features in the folder."""
+        assert self.folder is not None
+        return sum(map(_bytes_in, _encoders(self.folder)))
+
+
+def _encoders(folder: Path) -> list[Path]:
+    """List the folders of encoders; a user may have chosen a folder with something else in it."""
+    return [each for each in folder.iterdir() if each.is_dir() and ENCODER.fullmatch(each.name)]
 
 
 def _last_used(folder: Path) -> float:

@@ -68,7 +68,7 @@ def pretrained(
         gradient_checkpointing: whether training computes each layer twice, for less memory.
         lora_rank: the rank of low-rank updates (LoRA), which are trained in place of the weights,
             with the extra `lora`; 0 to train all weights. In the `rates` of an optimizer, their
-            pattern is "*lora_*".
+            pattern is "*lora_*", which only counts before "pretrained".
         cache: a folder for the features of a frozen encoder, so that they are computed only once,
             for all passes and trainings; null for none. See `FeatureCache`.
         cache_gb: the most gigabytes of `cache`.
@@ -78,9 +78,9 @@ def pretrained(
         without wordpieces has zeros.
 
     Raises:
-        InputError: for a setting out of its range, and for a cache of an encoder that is not
-            frozen. On initialization, if the encoder or its tokenizer cannot be read. In training,
-            if the cache cannot be written.
+        InputError: for a setting out of its range, for a cache of an encoder that is not frozen,
+            and for a `lora_rank` of one that is. On initialization, if the encoder or its tokenizer
+            cannot be read. In training, if the cache cannot be written.
     """
     with naming(NAME):
         groups = _groups(layers)
@@ -90,6 +90,8 @@ def pretrained(
         check_sizes(least=0, lora_rank=lora_rank)
         check_sizes(batch_pieces=batch_pieces, project=project)
         features = FeatureCache(cache, cache_gb)
+    if lora_rank and frozen:
+        raise InputError(f"{NAME}: lora_rank needs frozen = false, since it trains the encoder")
     if cache is not None and not frozen:
         raise InputError(f"{NAME}: a cache needs frozen = true, since training changes the encoder")
     settings = {

@@ -6,6 +6,7 @@ frozen encoders, which do not change.
 """
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -15,6 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -23,6 +25,8 @@ from spacy_psa.errors import InputError
 FILE = "encoder{}.safetensors"
 PREFIX = "net."
 """Names of the weights of an encoder begin with it in the state of its module."""
+OS_ERROR = re.compile(r"\(os error (\d+)\)")
+"""The number of an error of the operating system in the message of a SafetensorError."""
 State = dict[str, Any]
 
 
@@ -41,13 +45,24 @@ class _Folder:
             try:
                 temporary.touch()
                 mode = temporary.stat().st_mode
-                save_file(state, temporary, metadata={"format": "pt"})
+                _save(state, temporary)
                 temporary.chmod(mode)  # safetensors lets only the owner read its files
                 os.replace(temporary, self.path / name)
             finally:
                 temporary.unlink(missing_ok=True)
             self.written[digest] = name
         return {"file": self.written[digest], "hash": digest}
+
+
+def _save(state: dict[str, Tensor], path: Path) -> None:
+    """Write weights; a full disk is an OSError, as from other files, and no SafetensorError."""
+    try:
+        save_file(state, path, metadata={"format": "pt"})
+    except SafetensorError as error:
+        number = OS_ERROR.search(str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
 
 
 _folder: ContextVar[_Folder | None] = ContextVar("folder", default=None)

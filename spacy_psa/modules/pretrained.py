@@ -83,7 +83,7 @@ class PretrainedEncoder(nn.Module):
         settings = transformers.AutoConfig.for_model(config["model_type"], **own)
         net = transformers.AutoModel.from_config(settings)
         if hasattr(net, "pooler"):
-            net.pooler = None
+            net.pooler = nn.Identity()  # and not None, since some call it
         self.net: Any = net.requires_grad_(not frozen)
         if lora_rank and not frozen:
             _add_lora(net, lora_rank)
@@ -251,7 +251,8 @@ def _positions(net: Any) -> int:
         if isinstance(module, nn.Embedding) and name.endswith("position_embeddings"):
             skipped = 0 if module.padding_idx is None else module.padding_idx + 1
             return module.num_embeddings - skipped
-    return int(getattr(net.config, "max_position_embeddings", None) or sys.maxsize)
+    most = int(getattr(net.config, "max_position_embeddings", None) or 0)
+    return most if most > 0 else sys.maxsize  # XLNet's config has -1
 
 
 def _with_spaces(tokenizer: str) -> str:

@@ -6,6 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
 from spacy_psa.errors import InputError
@@ -55,6 +56,12 @@ def read_pretrained(name: str) -> PretrainedFiles:
             raw, _ = transformers.PretrainedConfig.get_config_dict(name)
         except Exception as error:
             raise fail("its config cannot be read", error) from error
+        if transformers.utils.find_adapter_config_file(name) is not None:
+            # Transformers would read other weights with it, also pickled ones.
+            raise InputError(
+                f"encoder {name!r}: it has an adapter (adapter_config.json): merge it with its "
+                "encoder and save the whole, as merge_and_unload of peft does, or remove it"
+            )
         kept = {key: value for key, value in raw.items() if key not in NOT_READ}
         kind = kept.get("model_type")
         if kind is None:
@@ -94,12 +101,36 @@ def read_pretrained(name: str) -> PretrainedFiles:
             raise fail("it has no weights in model.safetensors", error) from error
         except Exception as error:
             raise fail("its weights are damaged, or do not fit its config") from error
+    net = net.float()
+    if not _reads_wordpieces(net, tokenizer.backend_tokenizer.encode("a").ids):
+        raise InputError(
+            f"encoder {name!r}: {kind} does not turn wordpieces and a mask into a vector for each "
+            "wordpiece: use another encoder"
+        )
+    pieces = tokenizer.backend_tokenizer.get_vocab_size(with_added_tokens=False)
+    rows = len(net.get_input_embeddings().weight)
+    if pieces > rows:
+        raise fail(f"its tokenizer is that of another: it has {pieces} wordpieces, not {rows}")
     missing = sorted(key for key in loaded["missing_keys"] if not key.startswith("pooler."))
     if missing:
         raise fail(f"its weights lack {len(missing)} parts, such as {missing[0]}")
-    weights = {key: tensor.float() for key, tensor in net.state_dict().items()}
+    weights = net.state_dict()
     kept_weights = {key: weights[key] for key in weights if not key.startswith("pooler.")}
     return PretrainedFiles(kept, tokenizer.backend_tokenizer.to_str(), kept_weights)
+
+
+def _reads_wordpieces(net: Any, ids: list[int]) -> bool:
+    """Whether a net computes a vector for each wordpiece, in each layer, from ids and a mask."""
+    pieces = torch.tensor([ids])
+    mask = torch.ones_like(pieces)
+    try:
+        with torch.no_grad():
+            output = net(input_ids=pieces, attention_mask=mask, output_hidden_states=True)
+        states = [*output.hidden_states, output.last_hidden_state]
+    except Exception:  # each architecture that needs something else has its own
+        return False
+    shapes = {state.shape[:2] for state in states}
+    return len(states) == net.config.num_hidden_layers + 2 and shapes == {pieces.shape}
 
 
 def library(name: str, extra: str) -> Any:

@@ -41,6 +41,7 @@ from spacy_psa.pipeline.prepared import Prepared
 from spacy_psa.pipeline.reduction import Reduction
 from spacy_psa.pipeline.saving import all_or_nothing, note_changes, set_changes
 from spacy_psa.pipeline.settings import Setting, check_switch, joined_signature
+from spacy_psa.pipeline.upstream import check_before, check_upstream
 from spacy_psa.sentences import Bounds, SplitDocs, document_batches, sentence_bounds
 
 Self = TypeVar("Self", bound="StructuredPipe")
@@ -187,13 +188,16 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
 
         Args:
             get_examples: returns the training examples.
-            nlp: the pipeline, which spaCy passes; it is not used.
+            nlp: the pipeline, which spaCy passes.
             labels: a list of labels; None to find them in the examples.
 
         Raises:
-            InputError: if there is no label, or `labels` is not a list of labels.
+            InputError: if there is no label, or `labels` is not a list of labels, or if it listens
+                to a component that is not before it.
             ValueError: if the examples have no token.
         """
+        if nlp is not None:
+            check_before(nlp, self)
         # Not typed as Iterable[str]: spaCy would turn a string in a config into its letters.
         check_list(self.name, "labels", labels)
         sample: list[Doc] = []
@@ -461,6 +465,8 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
     def _accumulate(self, examples: list[Example]) -> float:
         """Compute the loss of a batch and add its gradients to the model's gradients."""
         docs = examples.docs if isinstance(examples, Prepared) else [e.predicted for e in examples]
+        if self._listens:
+            check_upstream(self.name, self.model, docs, update=True)
         scores, backprop = self.model.begin_update(docs)
         loss, d_scores = self.get_loss(examples, scores)
         backprop(d_scores)

@@ -1,6 +1,7 @@
 """The input of a component from those before it: their annotation, and their vectors."""
 
 from collections.abc import Collection, Iterable
+from typing import Any
 
 from spacy.attrs import NAMES
 from spacy.language import Language
@@ -48,9 +49,37 @@ def annotation_read(model: Model) -> list[str]:
     return sorted(read & PREDICTED)
 
 
-def check_upstream(name: str, model: Model, docs: Iterable[Doc]) -> None:
-    """Raise InputError if a doc lacks the vectors that a model listens to; it would read zeros."""
+def check_before(nlp: Language, pipe: Any) -> None:
+    """Raise InputError if a component listens to one that is not before it in the pipeline."""
+    nodes = listeners(pipe.model)
+    components: list[tuple[str, Any]] = nlp.components if nodes else []  # also the disabled ones
+    before = []
+    for name, other in components:
+        if other is pipe:
+            break
+        before.append(name)
+        if hasattr(other, "find_listeners"):
+            other.find_listeners(pipe)
+            linked = other.listener_map.get(pipe.name, ())
+            nodes = [node for node in nodes if not any(node is each for each in linked)]
+    else:
+        return  # it is not in this pipeline
+    if nodes:
+        raise InputError(
+            f"{pipe.name}: its {nodes[0].name} (upstream = {upstream_name(nodes[0])!r}) finds no "
+            f"component to listen to before it in the pipeline ({', '.join(before) or 'none'}): "
+            "correct `upstream`, or the order in [nlp.pipeline]"
+        )
+
+
+def check_upstream(name: str, model: Model, docs: Iterable[Doc], update: bool = False) -> None:
+    """Raise InputError if a doc lacks the vectors that a model listens to; it would read zeros.
+
+    In an `update`, the component before it may have handed the vectors over.
+    """
     nodes = listeners(model)
+    if update:
+        nodes = [node for node in nodes if getattr(node, "_batch_id", "other") is None]
     for doc in docs if nodes else ():
         for node in nodes:
             if isinstance(node, Tok2VecListener):

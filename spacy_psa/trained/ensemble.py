@@ -52,8 +52,9 @@ def _join(pipelines: dict[str, Language], name: str) -> Language:
         _check_same(model, nlp, first, name)
     vectors = _vectors(pipelines)
     config = first.config.copy()
+    # The variables of a member have other values in the config of the first, or none.
     members = {
-        f"m{i}": nlp.config["components"][name]["model"]
+        f"m{i}": nlp.config.interpolate()["components"][name]["model"]
         for i, nlp in enumerate(pipelines.values(), 1)
     }
     config["components"][name]["model"] = {"@architectures": "spacy-psa.Ensemble.v1", "*": members}

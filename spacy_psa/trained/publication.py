@@ -15,7 +15,11 @@ from typing import Any
 import srsly
 from spacy.cli.package import package as package_folder
 from spacy.language import Language
+from spacy.util import get_minor_version_range
+from thinc.api import Model
 
+from spacy_psa import __version__
+from spacy_psa.bridge.shim import shim_of
 from spacy_psa.child_processes import child_environment
 from spacy_psa.corpora.atomic import unwritable_as_input_error, write_json, write_text
 from spacy_psa.errors import InputError
@@ -61,8 +65,18 @@ class Description:
     intended_use: str = ""
 
 
-def describe(model: str, output: Path, about: Description, card: Path | None = None) -> list[str]:
-    """Write the meta data of a model, for `spacy package`, and its card; list what is missing."""
+def describe(
+    model: str,
+    output: Path,
+    about: Description,
+    card: Path | None = None,
+    name: str = "",
+    version: str = "",
+) -> list[str]:
+    """Write the meta data of a model, for `spacy package`, and its card; list what is missing.
+
+    `name` and `version` are by default those of the pipeline.
+    """
     nlp = load_pipeline(model)
     meta = dict(nlp.meta)
     result = _read(about.report, REPORT, "scores", "speed", "test") if about.report else None
@@ -72,8 +86,12 @@ def describe(model: str, output: Path, about: Description, card: Path | None = N
         scores = {**result["scores"], "speed": result["speed"]["words_per_second"]}
     meta["performance"] = {name: s for name, s in scores.items() if not name.endswith("_loss")}
     given = {"license": about.license, "author": about.author, "url": about.url}
+    given |= {"name": name, "version": version}
     meta.update({key: value for key, value in given.items() if value})
     meta["description"] = about.description or _description(nlp, about.data)
+    if extra := _extra(nlp):
+        requirement = f"spacy-psa[{extra}]{get_minor_version_range(__version__)}"
+        meta["requirements"] = [*meta.get("requirements", ()), requirement]
     if about.data:
         source = {"name": about.data, "license": about.data_license, "author": "", "url": ""}
         meta["sources"] = [source]
@@ -97,7 +115,7 @@ def package(
     with tempfile.TemporaryDirectory() as folder, unwritable_as_input_error(output):
         copy, made, meta = (Path(folder) / part for part in ("copy", "made", "meta.json"))
         shutil.copytree(model, copy)
-        missing = describe(model, meta, about, copy / "README.md")
+        missing = describe(model, meta, about, copy / "README.md", name, version)
         made.mkdir()
         printed = StringIO()
         try:
@@ -122,6 +140,16 @@ def package(
             lines = done.stderr.strip().splitlines() or ["no message"]
             raise InputError(f"{model}: the wheel cannot be built ({lines[-1]})")
     return output / done.stdout.split()[-1], missing
+
+
+def _extra(nlp: Language) -> str:
+    """Name the extra of this package that the models of a pipeline need; "" for none."""
+    models = (getattr(pipe, "model", None) for _, pipe in nlp.components)
+    nodes = (node for model in models if isinstance(model, Model) for node in model.walk())
+    encoders = [shim_of(node) for node in nodes if node.name == "pretrained"]
+    if any(shim.cfg["lora_rank"] for shim in encoders):
+        return "lora"
+    return "pretrained" if encoders else ""
 
 
 def _description(nlp: Language, data: str) -> str:

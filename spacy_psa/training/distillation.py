@@ -95,7 +95,7 @@ def labeler_name(nlp: Language, name: str | None, where: str) -> str:
             "this works for no others"
         )
     if name is None and len(names) > 1:
-        raise InputError(f"{where}: has several components, {', '.join(names)}: choose with --pipe")
+        raise InputError(f"{where}: has several components, {', '.join(known)}: choose with --pipe")
     return name or names[0]
 
 

@@ -150,6 +150,22 @@ def test_features_of_encoders_that_are_not_used_make_room(bert, docs, tmp_path):
     assert sum(path.stat().st_size for path in files(cache)) == size
 
 
+def test_what_else_is_in_the_folder_is_neither_counted_nor_removed(bert, docs, tmp_path):
+    write_encoder(tmp_path / "other", seed=1)
+    whole = tmp_path / "whole"
+    compute(make(tmp_path / "other", whole, docs), docs)
+    size = sum(path.stat().st_size for path in files(whole))
+    cache = tmp_path / "cache"
+    (cache / "corpus").mkdir(parents=True)
+    (cache / "corpus" / "train.spacy").write_bytes(bytes(10 * size))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for name in (tmp_path / "other", bert):
+            compute(make(name, cache, docs, cache_gb=1.5 * size / GB), docs)
+    assert len(list(cache.iterdir())) == 2  # the features of one encoder made room
+    assert (cache / "corpus" / "train.spacy").stat().st_size == 10 * size
+
+
 def test_an_encoder_whose_features_are_only_read_is_in_use(bert, docs, tmp_path):
     cache, folders = tmp_path / "cache", []
     for seed, name in enumerate((bert, tmp_path / "unused")):

@@ -82,6 +82,16 @@ def test_vectors_of_a_doc_in_one_window_are_those_of_transformers(encoders, kind
     numpy.testing.assert_allclose(vectors, expected, atol=1e-5)
 
 
+def test_an_encoder_without_a_longest_input_has_windows_of_any_size(bert, doc, tmp_path):
+    folder = tmp_path / "encoder"
+    shutil.copytree(bert, folder)
+    sizes = {"d_model": 16, "n_layer": 1, "n_head": 2, "d_inner": 16}
+    transformers.XLNetModel(transformers.XLNetConfig(300, **sizes)).save_pretrained(folder)
+    [vectors] = make(str(folder), [doc], window=1000).predict([doc])
+    expected = by_transformers(folder, [token.text for token in doc])
+    numpy.testing.assert_allclose(vectors, expected, atol=1e-5)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_docs_of_all_sizes(encoders, kind, doc):
     """Docs without tokens, with one, with line breaks, with long words and with many words."""
@@ -174,6 +184,7 @@ def test_saved_model_needs_no_source(bert, doc, tmp_path):
         ({"pooling": "max"}, "pooling is 'max'"),
         ({"precision": "half"}, "precision is 'half'"),
         ({"cache": "here"}, "a cache needs frozen = true"),
+        ({"frozen": True, "lora_rank": 2}, "lora_rank needs frozen = false"),
         ({"cache_gb": -1.0}, "cache_gb is -1.0"),
         ({"window": 65}, "window is 65: the encoder reads 64 wordpieces"),
         ({"layers": [3]}, "layers is 3: the encoder has the layers 0 to 2"),
@@ -260,6 +271,17 @@ class TestFolders:
         with pytest.raises(InputError, match="it has no weights"):
             make(str(tmp_path / "encoder"), [doc])
 
+    def test_an_adapter_is_refused(self, bert, doc, tmp_path):
+        peft = pytest.importorskip("peft", reason="needs the extra `lora`")
+        net = transformers.AutoModel.from_pretrained(bert)
+        adapter = peft.get_peft_model(net, peft.LoraConfig(target_modules="all-linear"))
+        adapter.save_pretrained(tmp_path / "alone")
+        shutil.copytree(bert, tmp_path / "with")
+        adapter.save_pretrained(tmp_path / "with")
+        for name in ("alone", "with"):
+            with pytest.raises(InputError, match=r"it has an adapter .*: merge it with"):
+                make(str(tmp_path / name), [doc])
+
     def test_code_of_the_encoder_is_not_run(self, bert, doc, tmp_path):
         folder = tmp_path / "encoder"
         shutil.copytree(bert, folder)
@@ -284,6 +306,14 @@ class TestFolders:
             (folder / "config.json").write_text(json.dumps(config | change))
             with pytest.raises(InputError, match=f"encoder .*: {message}"):
                 make(str(folder), [doc])
+
+    def test_a_tokenizer_of_another_encoder(self, bert, doc, tmp_path):
+        folder = tmp_path / "encoder"
+        shutil.copytree(bert, folder)
+        config = transformers.AutoConfig.from_pretrained(folder, vocab_size=50)
+        transformers.AutoModel.from_config(config).save_pretrained(folder)
+        with pytest.raises(InputError, match=r"its tokenizer is that of another: .*, not 50; use"):
+            make(str(folder), [doc])
 
     def test_a_slow_tokenizer(self, bert, doc, monkeypatch):
         slow = type("Slow", (), {"is_fast": False})()
@@ -317,6 +347,14 @@ class TestFolders:
         transformers.T5Config(d_model=8, num_layers=1).save_pretrained(tmp_path)
         with pytest.raises(InputError, match="t5 is not an encoder of text"):
             make(str(tmp_path), [doc])
+
+    def test_an_encoder_that_reads_something_else(self, bert, doc, tmp_path):
+        folder = tmp_path / "encoder"
+        shutil.copytree(bert, folder)
+        sizes = {"hidden_size": 8, "num_hidden_layers": 1, "intermediate_size": 8}
+        transformers.FNetModel(transformers.FNetConfig(300, **sizes)).save_pretrained(folder)
+        with pytest.raises(InputError, match="fnet does not turn wordpieces and a mask into"):
+            make(str(folder), [doc])
 
     def test_weights_of_another_width_in_a_saved_model(self, bert, doc):
         model = make(bert, [doc])

@@ -109,7 +109,9 @@ def test_a_model_becomes_a_wheel_with_its_card(trained_path, tmp_path):
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "site")
     folder = tmp_path / "site" / "en_letters" / "en_letters-1.2.0"
-    assert "made-up sentences" in (folder / "README.md").read_text()
+    card = (folder / "README.md").read_text()
+    assert "made-up sentences" in card
+    assert "# en_letters 1.2.0" in card and 'spacy.load("en_letters")' in card
     assert spacy.load(folder).meta["name"] == "letters"
     assert json.loads((tmp_path / "site/en_letters/meta.json").read_text())["license"] == "MIT"
     assert before == {path: path.read_bytes() for path in before}

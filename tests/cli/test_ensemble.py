@@ -4,6 +4,7 @@ import numpy
 import pytest
 import spacy
 from spacy.vectors import Vectors
+from thinc.api import Config
 
 from spacy_psa.architectures import crf
 from spacy_psa.pipeline.coverage import CountCorrection, Coverage, Promise
@@ -11,7 +12,14 @@ from tests.helpers.commands import assert_one_error, command, succeed
 from tests.helpers.nested_pipelines import example, make
 from tests.helpers.nested_pipelines import train as train_nested
 from tests.helpers.parsers import chart_model, make_parser, train_parser
-from tests.helpers.pipelines import hash_embed, make_nlp, randomize, small_model, train
+from tests.helpers.pipelines import (
+    hash_embed,
+    make_nlp,
+    randomize,
+    small_encoder,
+    small_model,
+    train,
+)
 from tests.helpers.tasks import task_model
 from tests.helpers.trees import constituents
 
@@ -58,6 +66,28 @@ def test_all_else_is_that_of_the_first_pipeline(tmp_path):
     assert kept == {"author": "Ada", "license": "MIT", "notes": "for tests"}
     assert not joined.meta.get("performance")
     assert [token.text for token in joined("Ada wrote")] == ["Ada", "wr", "ote"]
+
+
+def with_variable(tmp_path, hidden):
+    """A pipeline with a setting of the component that is a variable of its config."""
+    path = saved(tmp_path / str(hidden), hidden, small_model(encoder=small_encoder(hidden=hidden)))
+    config = Config().from_disk(path / "config.cfg")
+    config["shared"] = {"hidden": hidden}
+    config["components"]["ner"]["model"]["tok2vec"]["encode"]["hidden"] = "${shared.hidden}"
+    config.to_disk(path / "config.cfg", interpolate=False)
+    return path
+
+
+def test_variables_have_their_values_in_the_config_of_each_model(tmp_path):
+    one, two, without = with_variable(tmp_path, 6), with_variable(tmp_path, 10), tmp_path / "a"
+    saved(without)
+    for paths in ((one, two), (without, two)):
+        out = tmp_path / f"joined-{paths[0].name}"
+        succeed(run(*paths, "--output", out))
+        joined, *members = (spacy.load(path).get_pipe("ner") for path in (out, *paths))
+        doc = spacy.blank("en").make_doc(TEXT)
+        scores = [pipe.model.predict([doc])[0] for pipe in (joined, *members)]
+        numpy.testing.assert_allclose(scores[0], (scores[1] + scores[2]) / 2, atol=1e-4)
 
 
 def test_what_was_calibrated_of_the_first_are_not_those_of_the_joined(tmp_path):

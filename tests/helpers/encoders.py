@@ -43,6 +43,7 @@ def _sentencepieces(library: Any, lower: bool) -> tuple[Any, Any]:
 
 BERT = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 ROBERTA = ("<s>", "<pad>", "</s>", "<unk>")
+GROUPED = ("q", "k", "v", "post_attention", "intermediate", "output")
 KINDS: dict[str, tuple[Callable[..., tuple[Any, Any]], tuple[str, ...], dict[str, Any]]] = {
     "bert": (_wordpieces, BERT, {}),
     "mpnet": (_wordpieces, ("<s>", "<pad>", "</s>", "[UNK]"), {}),
@@ -54,6 +55,11 @@ KINDS: dict[str, tuple[Callable[..., tuple[Any, Any]], tuple[str, ...], dict[str
         {"relative_attention": True, "position_biased_input": False, "pos_att_type": "p2c|c2p"},
     ),
     "xlm-roberta": (_sentencepieces, ROBERTA, {}),
+    "squeezebert": (
+        _wordpieces,
+        BERT,
+        {"embedding_size": 16, **dict.fromkeys((f"{each}_groups" for each in GROUPED), 1)},
+    ),
 }
 """For each type of model: its tokenizer, special tokens and settings."""
 

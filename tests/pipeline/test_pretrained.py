@@ -1,5 +1,6 @@
 """Components over `Pretrained.v1`: saved, shared, in several processes, on long documents."""
 
+import resource
 import shutil
 
 import numpy
@@ -10,6 +11,7 @@ from spacy.tokens import Doc
 from thinc.api import Adam
 
 from spacy_psa.errors import InputError
+from spacy_psa.training.model_folders import ModelFolders
 from tests.helpers.encoders import pretrained, write_encoder
 from tests.helpers.pipelines import TEXTS, make_examples, small_encoder
 
@@ -96,6 +98,19 @@ def test_a_model_without_its_folder_says_where_its_encoder_is(trained, tmp_path)
         make_model.from_bytes(data)
 
 
+def test_an_encoder_for_which_the_disk_has_no_room_is_the_error_of_any_file(tmp_path):
+    nlp, out = make(write_encoder(tmp_path / "source", hidden_size=128)), tmp_path / "out"
+    out.mkdir()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 18, limits[1]))
+    try:
+        with pytest.raises(InputError, match=r"cannot be written \(File too large\)"):
+            ModelFolders(out).save(nlp, is_best=True)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not list(out.iterdir())
+
+
 def test_members_of_an_ensemble_with_the_same_frozen_encoder_save_it_once(bert, tmp_path):
     member = {"@architectures": "spacy-psa.CRF.v1", "tok2vec": tok2vec(bert, frozen=True)}
     model = {"@architectures": "spacy-psa.Ensemble.v1", "*": {"a": member, "b": member}}
@@ -143,6 +158,33 @@ def test_a_listener_of_another_width_is_an_error(bert):
     nlp.add_pipe("crf_ner", name="ner", config={"model": model})
     with pytest.raises(InputError, match="have width 16, but it was made for 8: set `width`"):
         train(nlp, 1)
+
+
+@pytest.mark.parametrize(
+    "upstream, after, before", [("encoder", "tok2vec", "tok2vec"), ("*", None, "none")]
+)
+def test_a_listener_without_a_component_to_listen_to_is_an_error(bert, upstream, after, before):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("tok2vec", config={"model": pretrained(bert)})
+    model = {"@architectures": "spacy-psa.CRF.v1", "tok2vec": {**LISTENER, "upstream": upstream}}
+    place = {"after": after} if after else {"first": True}
+    nlp.add_pipe("crf_ner", name="ner", config={"model": model}, **place)
+    with pytest.raises(InputError, match=r"ner: its tok2vec-listener .* finds no") as error:
+        train(nlp, 0)
+    assert f"(upstream = {upstream!r})" in str(error.value)
+    assert f"before it in the pipeline ({before})" in str(error.value)
+
+
+def test_a_frozen_component_that_a_training_does_not_ask_for_vectors_is_an_error(bert):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("tok2vec", config={"model": pretrained(bert)})
+    model = {"@architectures": "spacy-psa.CRF.v1", "tok2vec": LISTENER}
+    nlp.add_pipe("crf_ner", name="ner", config={"model": model})
+    train(nlp, 0)
+    frozen = {"sgd": Adam(0.001), "exclude": ["tok2vec"]}
+    with pytest.raises(InputError, match=r"ner: it listens to tok2vec, .*annotating_components"):
+        nlp.update(make_examples(nlp), **frozen)
+    assert nlp.update(make_examples(nlp), **frozen, annotates=["tok2vec"])["ner"] > 0
 
 
 def test_a_document_of_many_words(trained):

@@ -57,11 +57,14 @@ def test_a_server_answers_as_the_pipeline(model):
     assert any(answered)
 
 
-def test_a_package_has_the_encoder(model, tmp_path):
+def test_a_package_has_the_encoder_and_requires_the_extra(model, tmp_path):
     wheel, _ = package(str(model), tmp_path / "dist", Description(), "psa_pretrained", "0.0.1")
     ZipFile(wheel).extractall(tmp_path / "site")
     (config,) = (tmp_path / "site").rglob("config.cfg")
     assert entities(spacy.load(config.parent)) == entities(spacy.load(model))
+    (metadata,) = (tmp_path / "site").rglob("METADATA")
+    requires = [line for line in metadata.read_text().splitlines() if "Requires-Dist" in line]
+    assert [line.partition("<")[0] for line in requires] == ["Requires-Dist: spacy-psa[pretrained]"]
 
 
 def test_int8_rounds_the_encoder(model, tmp_path):

@@ -250,7 +250,7 @@ class ConstituencyParser(StructuredPipe):
 
         Args:
             get_examples: returns the training examples.
-            nlp: the pipeline, which spaCy passes; it is not used.
+            nlp: the pipeline, which spaCy passes.
             labels: a list of labels; None to find them in the examples.
             tags: a list of tags; None to find them in the examples.
 
