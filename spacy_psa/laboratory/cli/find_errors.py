@@ -61,6 +61,10 @@ def find_errors(
     if config is None:
         if ctx.args:
             raise InputError(f"{ctx.args[0]}: settings are for --config, not for --model")
+        for name in ("folds", "jobs", "seed", "work"):
+            source = ctx.get_parameter_source(name)
+            if source and source.name == "COMMANDLINE":
+                raise InputError(f"--{name}: is for --config, not for --model; leave it out")
         of_folds = by_model(str(model))
     else:
         settings = read_training_config(config, ctx.args)
@@ -100,4 +104,5 @@ def correct(
     from spacy_psa.laboratory.find_errors import correct_file
 
     done = correct_file(corpus, errors, target, above)
-    typer.echo(f"{corpus} -> {target}: {len(done):,} corrections, see {target.stem}.log.jsonl")
+    log = target.with_suffix(".log.jsonl")
+    typer.echo(f"{corpus} -> {target}: {len(done):,} corrections, see {log}")
