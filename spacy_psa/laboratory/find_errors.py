@@ -135,7 +135,10 @@ def find_errors(
         pipe = find_pipe(nlp, name, StructuredPipe, FACTORIES)
         of_fold = [docs[i] for i in numbers]
         whole, shown = len(models) == 1, partial(watch, what="documents")
-        suspects, failed, bare = find_suspects(nlp, pipe.name, of_fold, numbers, whole, shown)
+        try:
+            suspects, failed, bare = find_suspects(nlp, pipe.name, of_fold, numbers, whole, shown)
+        except InputError as error:
+            raise InputError(f"{corpus}: {error}") from error
         result = Found(result.suspects + suspects, result.failed + failed, result.bare + bare)
     if result.bare == len(docs):
         raise InputError(

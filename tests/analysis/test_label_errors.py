@@ -261,6 +261,23 @@ def test_nested_spans_over_sentences_are_no_suspects_and_are_named(deep):
     assert all((2, 6, "ORG") not in suspect.annotated for suspect in found.suspects)
 
 
+def test_entities_over_sentences_are_named_and_the_rest_of_the_doc_is_asked_about(trained, docs):
+    words = [token.text for doc in docs for token in doc]
+    doc = Doc(
+        trained.vocab,
+        words=words,
+        sent_starts=[i in (0, 1, len(docs[0])) for i in range(len(words))],
+    )
+    put(doc, (0, 2, "PER"), (3, 4, "PER"))
+    found = find_suspects(trained, "ner", [doc])
+    ((number, reason),) = found.failed
+    assert number == 0 and "1 annotated span(s) cross sentences" in reason
+    assert found.suspects and all(each.start >= 2 for each in found.suspects)
+    pipe = trained.get_pipe("ner")
+    correct([doc], make_rows(found.suspects, layer_of(pipe), [doc]))
+    assert (0, 2, "PER") in entities(doc)
+
+
 @pytest.mark.parametrize("key", ["ents", "tags"])
 def test_a_group_with_the_name_of_another_layer_is_corrected(key):
     nlp = deep_pipeline(spans_key=key)

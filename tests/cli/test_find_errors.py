@@ -54,6 +54,12 @@ def config(corpus):
     return corpus / "config.cfg"
 
 
+def put_label(path, label):
+    doc = Doc(spacy.blank("en").vocab, words=["Ada", "Lovelace"])
+    doc.set_ents([Span(doc, 0, 2, label)])
+    write_docbin([doc], path)
+
+
 def rows_of(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
@@ -168,6 +174,9 @@ def test_bad_arguments_cause_one_line_and_code_2(model, config, corpus):
     source = corpus / "train.spacy"
     assert_one_error(find_errors(source), "use --model PIPELINE or --config")
     assert_one_error(find_errors(source, "--model", model, "--paths.dev", "x"), "--paths.dev")
+    put_label(corpus / "other.spacy", "FULL NAME")
+    other = find_errors(corpus / "other.spacy", "--model", model)
+    assert_one_error(other, "other.spacy: ner: the annotation has the label 'FULL NAME'")
     for option in ("--folds", "--jobs", "--seed", "--work"):
         needless = find_errors(source, "--model", model, option, 2)
         assert_one_error(needless, f"{option}: is for --config, not for --model")

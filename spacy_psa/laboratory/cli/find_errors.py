@@ -74,7 +74,7 @@ def find_errors(
         of_folds = partial(train_folds, config=settings, folder=folder, tell=typer.echo, **options)
     rows, result, asked = find(corpus, output, of_folds, pipe, gpu_id, watched)
     for number, reason in result.failed:
-        typer.echo(f"{corpus}, document {number}: left out: {reason}", err=True)
+        typer.echo(f"{corpus}, document {number}: {reason}", err=True)
     if result.bare:
         typer.echo(f"{corpus}: {result.bare:,} documents without annotation: left out", err=True)
     print_table(HEADS, table(rows[:top]))
