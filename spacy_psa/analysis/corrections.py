@@ -85,11 +85,10 @@ def read_rows(path: Path, keys: Kinds = KEYS, log: bool = False) -> list[Row]:
     """
     rows = []
     try:
-        *lines, last = path.read_text(encoding="utf-8-sig").split(
-            "\n"
-        )  # a text may have other ends
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read ({error}); check the path") from error
+    *lines, last = text.split("\n")  # a line may have other ends inside
     for number, line in enumerate([*lines, last] if last.strip() and not log else lines, 1):
         try:
             row = json.loads(line)
