@@ -1,8 +1,9 @@
 """Probable errors of an annotation as JSON lines, the decisions about them, and corrected docs."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from spacy.tokens import Doc, Span, SpanGroup
@@ -18,8 +19,16 @@ CONTEXT = 25
 """Tokens before and after a place that a row shows."""
 GROUP = "spans:"
 """Before the name of a span group that is called like another layer."""
-KEYS = ("number", "doc", "layer", "kind", "chance", "annotated", "proposed", "first", "words")
 Row = dict[str, Any]
+Kinds = Mapping[str, type | tuple[type, ...]]
+"""The keys of a row and what they have."""
+KEYS: Kinds = {
+    **dict.fromkeys(("number", "doc", "first"), int),
+    **dict.fromkeys(("layer", "kind"), str),
+    **dict.fromkeys(("annotated", "proposed", "words"), list),
+    "chance": (int, float),
+}
+DECISION: Kinds = {"number": int, "accept": (bool, NoneType)}
 
 
 def layer_of(pipe: Any) -> str:
@@ -69,28 +78,40 @@ def write_rows(rows: Iterable[Row], path: Path) -> None:
     write_text(path, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows))
 
 
-def read_rows(path: Path, keys: Iterable[str] = KEYS, log: bool = False) -> list[Row]:
+def read_rows(path: Path, keys: Kinds = KEYS, log: bool = False) -> list[Row]:
     """Read the rows that `write_rows` wrote, or other JSON lines whose objects have some keys.
 
     The last line of a `log` without its end was not written whole, and does not count.
     """
     rows = []
     try:
-        *lines, last = path.read_text(encoding="utf8").split("\n")  # a text may have other ends
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read ({error}); check the path") from error
+    *lines, last = text.split("\n")  # a line may have other ends inside
     for number, line in enumerate([*lines, last] if last.strip() and not log else lines, 1):
         try:
             row = json.loads(line)
         except ValueError:
             row = None
-        if not isinstance(row, dict) or any(key not in row for key in keys):
+        if not isinstance(row, dict) or not _has(row, keys):
             raise InputError(
                 f"{path}:{number}: not a line of `spacy-psa find-errors`; "
                 "use the file that it wrote"
             )
         rows.append(row)
     return rows
+
+
+def _has(row: Row, keys: Kinds) -> bool:
+    """Whether a row has keys, and spans that are possible; a person may have edited it."""
+    if not all(key in row and isinstance(row[key], kind) for key, kind in keys.items()):
+        return False
+    spans = [span for key in ("annotated", "proposed") if key in keys for span in row[key]]
+    return all(
+        isinstance(span, list) and [*map(type, span)] == [int, int, str] and 0 <= span[0] < span[1]
+        for span in spans
+    )
 
 
 def decisions_path(path: Path) -> Path:
@@ -102,7 +123,7 @@ def read_decisions(path: Path) -> dict[int, bool]:
     """Read whether each decided row is accepted; the last decision about a row counts."""
     log = decisions_path(path)
     decided: dict[int, bool] = {}
-    for row in read_rows(log, ("number", "accept"), log=True) if log.exists() else ():
+    for row in read_rows(log, DECISION, log=True) if log.exists() else ():
         if row["accept"] is None:  # undone
             decided.pop(row["number"], None)
         else:
@@ -114,7 +135,7 @@ def correct(docs: Sequence[Doc], rows: Iterable[Row]) -> None:
     """Replace the annotation of docs by the corrections of rows, which must fit it."""
     for row in rows:
         place, layer = f"row {row['number']}", row["layer"]
-        if row["doc"] >= len(docs):
+        if not 0 <= row["doc"] < len(docs):
             raise InputError(f"{place}: there is no document {row['doc']}; use the same corpus")
         doc = docs[row["doc"]]
         gone, new = ([(*span,) for span in row[key]] for key in ("annotated", "proposed"))
@@ -140,6 +161,12 @@ def correct(docs: Sequence[Doc], rows: Iterable[Row]) -> None:
         if layer == "ents":
             taken = {token.i for span in kept for token in span}
             missing = [doc[t.i : t.i + 1] for t in doc if not t.ent_iob and t.i not in taken]
-            doc.set_ents(kept, missing=missing)
+            try:
+                doc.set_ents(kept, missing=missing)
+            except ValueError as error:
+                raise InputError(
+                    f"{place}: its correction overlaps other entities of document {row['doc']}; "
+                    "change the row or decide against it"
+                ) from error
         else:
             doc.spans[key] = SpanGroup(doc, name=key, spans=kept)

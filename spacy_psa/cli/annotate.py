@@ -133,6 +133,10 @@ def annotate(
         raise InputError(f"{'--review' if review else '--recall'}: is for --redact; add it")
     if pipe is not None and not given:
         raise InputError(f"--pipe {pipe}: is for --counts and --redact; add one of them")
+    if redact is not None and tokens:
+        raise InputError("--tokens: would show what is replaced; leave it out with --redact")
+    if recall is not None and not 0 < recall < 1:
+        raise InputError(f"--recall {recall:g}: choose a number between 0 and 1, such as 0.95")
     labels = [label.strip() for label in (redact or "").split(",") if label.strip()]
     if redact is not None and not labels:
         raise InputError("--redact: name a label at least")

@@ -159,8 +159,11 @@ def calibrate(
         typer.Option(help="Instead of a temperature, promise to find this share of the entities."),
     ] = None,
     confidence: Annotated[
-        float, typer.Option(help="With --recall: the probability that the promise is kept.")
-    ] = 0.95,
+        float | None,
+        typer.Option(
+            help="With --recall: the probability that the promise is kept; default: 0.95."
+        ),
+    ] = None,
     label: Annotated[
         list[str] | None,
         typer.Option(help="With --recall: label with its own promise; may be repeated."),
@@ -178,7 +181,10 @@ def calibrate(
     test: Annotated[
         Path | None, typer.Option(help="Gold documents only to report on, not to fit to.")
     ] = None,
-    bins: Annotated[int, typer.Option(min=1, help="Number of bins of the calibration error.")] = 15,
+    bins: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of bins of the calibration error; default: 15."),
+    ] = None,
     figure: Annotated[
         Path | None, typer.Option(help="File for the reliability diagram, of TEST if given.")
     ] = None,
@@ -231,15 +237,18 @@ def calibrate(
     chosen = [option for option, given in kinds.items() if given]
     if chosen:
         others = {"--temperature": temperature, "--decode": decode, "--figure": figure}
+        others["--bins"] = bins
         given = [option for option, value in others.items() if value is not None] + chosen[1:]
         if given:
             raise InputError(f"{given[0]}: leave it out with {chosen[0]}")
-    needless = {"--label": label, "--target": target}
-    if recall is None and (unread := [option for option, value in needless.items() if value]):
+    needless = {"--label": bool(label), "--target": target is not None}
+    needless["--confidence"] = confidence is not None
+    if recall is None and (unread := [option for option, given in needless.items() if given]):
         raise InputError(f"{unread[0]}: is for --recall; add this option")
     if recall is not None:
         from spacy_psa.analysis.recall import calibrate_recall
 
+        confidence = 0.95 if confidence is None else confidence
         more = (target, output, pipe, json_path, gpu_id)
         _, promised = calibrate_recall(model, paths, recall, confidence, label or (), *more)
         _print_recall(promised)
@@ -272,7 +281,7 @@ def calibrate(
         )
     else:
         states, lost = calibration.calibrate(
-            model, paths, output, pipe, temperature, decode, bins, figure, json_path, gpu_id
+            model, paths, output, pipe, temperature, decode, bins or 15, figure, json_path, gpu_id
         )
         rows = []
         for state in states:

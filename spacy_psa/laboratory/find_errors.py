@@ -1,13 +1,18 @@
 """Probable errors of a corpus, by one pipeline or by cross-fitted ones.
 
-Cross-fitting: pipelines for the parts of a corpus that have not learned from them.
+Cross-fitting: pipelines for the parts of a corpus that have not learned from them. A process
+
+    python -m spacy_psa.laboratory.find_errors FOLDER GPU
+
+trains one of them, by `config.cfg` in FOLDER. It ends when the process that started it has ended.
 """
 
 import math
-import subprocess
+import sys
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,17 +32,21 @@ from spacy_psa.analysis.corrections import (
     write_rows,
 )
 from spacy_psa.analysis.label_errors import Found, find_suspects, ranked
-from spacy_psa.child_processes import child_command, child_environment
+from spacy_psa.child_processes import end_with_starter
 from spacy_psa.corpora.docbin import check_docbin_path, read_docbin, write_docbin
 from spacy_psa.errors import InputError
-from spacy_psa.laboratory.experiments.processes import ONE_THREAD, OUTPUT
+from spacy_psa.laboratory.experiments.processes import OUTPUT, run_locally
 from spacy_psa.laboratory.jackknife import deal, without_label_check
 from spacy_psa.loading import find_pipe, load_pipeline
 from spacy_psa.pipeline.component import StructuredPipe
 from spacy_psa.sentences import document_key
-from spacy_psa.training.config import build
+from spacy_psa.training.config import build, read_training_config
 from spacy_psa.training.model_folders import ModelFolders
+from spacy_psa.training.run import run
 
+CONFIG = "config.cfg"
+MODULE = "spacy_psa.laboratory.find_errors"
+"""This module, which is "__main__" in a process that trains."""
 FACTORIES = "crf_ner, crf_spans, crf_chunker, crf_tagger or constituency_parser"
 SIDES = ("annotated", "proposed")
 
@@ -79,29 +88,28 @@ def train_folds(
     dealt = deal(names, folds, seed)
     config = without_label_check(config)
 
-    def trained(fold: int) -> Fold:
-        out = folder / f"fold-{fold + 1}"
+    folders = [folder / f"fold-{fold + 1}" for fold in range(folds)]
+    for fold, out in enumerate(folders):
         write_docbin([doc for doc, at in zip(docs, dealt) if at != fold], out / "train.spacy")
         own = config.copy()
         corpus = dot_to_object(own, own["training"]["train_corpus"])
         corpus["path"] = str(out / "train.spacy")
-        own.to_disk(out / "config.cfg", interpolate=False)
-        tell(f"fold {fold + 1} of {folds}: in training, see {out / OUTPUT}")
-        words = "train", str(out / "config.cfg"), "--output", str(out), "--resume"
-        command = child_command("spacy_psa", *words, "--gpu-id", str(gpu_id))
-        with (out / OUTPUT).open("ab") as output:
-            done = subprocess.run(
-                command, stdout=output, stderr=output, env=child_environment(**ONE_THREAD)
-            )
-        if done.returncode:
-            last = (out / OUTPUT).read_text(encoding="utf8", errors="replace").split("\n")[-2:]
-            raise InputError(f"{out}: the training failed ({' '.join(last).strip()})")
-        models = ModelFolders(out)
-        model = models.best if models.best.exists() else models.last
-        return Fold([i for i, at in enumerate(dealt) if at == fold], model)
-
-    with ThreadPoolExecutor(jobs) as pool:
-        return list(pool.map(trained, range(folds)))
+        own.to_disk(out / CONFIG, interpolate=False)
+    tell(f"{folds} trainings, see {folders[0] / OUTPUT} and so on")
+    with closing(run_locally(folders, [str(gpu_id)], jobs, MODULE)) as processes:
+        for out, code in chain.from_iterable(processes):
+            if code:
+                last = (out / OUTPUT).read_text(encoding="utf8", errors="replace").split("\n")[-2:]
+                raise InputError(f"{out}: the training failed ({' '.join(last).strip()})")
+            tell(f"{out}: trained")
+    models = [ModelFolders(out) for out in folders]
+    return [
+        Fold(
+            [i for i, at in enumerate(dealt) if at == fold],
+            own.best if own.best.exists() else own.last,
+        )
+        for fold, own in enumerate(models)
+    ]
 
 
 def find_errors(
@@ -127,7 +135,10 @@ def find_errors(
         pipe = find_pipe(nlp, name, StructuredPipe, FACTORIES)
         of_fold = [docs[i] for i in numbers]
         whole, shown = len(models) == 1, partial(watch, what="documents")
-        suspects, failed, bare = find_suspects(nlp, pipe.name, of_fold, numbers, whole, shown)
+        try:
+            suspects, failed, bare = find_suspects(nlp, pipe.name, of_fold, numbers, whole, shown)
+        except InputError as error:
+            raise InputError(f"{corpus}: {error}") from error
         result = Found(result.suspects + suspects, result.failed + failed, result.bare + bare)
     if result.bare == len(docs):
         raise InputError(
@@ -178,6 +189,10 @@ def correct_file(corpus: Path, errors: Path, target: Path, above: float | None) 
         above: corrections of at least this chance are also accepted, if nobody decided.
     """
     check_docbin_path(target)
+    log = target.with_suffix(".log.jsonl")
+    for path in (target, log):
+        if path.resolve() in (corpus.resolve(), errors.resolve()):
+            raise InputError(f"{path}: is the corpus or the list of errors; choose another OUT")
     rows, decided = read_rows(errors), read_decisions(errors)
     if not decided and above is None:
         raise InputError(
@@ -189,7 +204,7 @@ def correct_file(corpus: Path, errors: Path, target: Path, above: float | None) 
     docs = read_docbin(corpus, Vocab())
     correct(docs, accepted)
     write_docbin(docs, target)
-    write_rows(accepted, target.with_suffix(".log.jsonl"))
+    write_rows(accepted, log)
     return accepted
 
 
@@ -208,3 +223,18 @@ def table(rows: Iterable[Row]) -> list[list[str]]:
         [f"{row['chance']:.2f}", row["kind"], str(row["doc"]), *(shown(row, k) for k in SIDES)]
         for row in rows
     ]
+
+
+def main(folder: str, gpu_id: str) -> None:
+    """Train the config of a folder, or continue; a finished training stays as it is."""
+    end_with_starter()
+    path = Path(folder, CONFIG)
+    try:
+        config = read_training_config(path, [])
+        run(path, config, path.parent, print, resume=True, gpu_id=int(gpu_id))
+    except InputError as error:
+        sys.exit(f"error: {' '.join(str(error).split())}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

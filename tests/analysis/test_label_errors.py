@@ -261,6 +261,23 @@ def test_nested_spans_over_sentences_are_no_suspects_and_are_named(deep):
     assert all((2, 6, "ORG") not in suspect.annotated for suspect in found.suspects)
 
 
+def test_entities_over_sentences_are_named_and_the_rest_of_the_doc_is_asked_about(trained, docs):
+    words = [token.text for doc in docs for token in doc]
+    doc = Doc(
+        trained.vocab,
+        words=words,
+        sent_starts=[i in (0, 1, len(docs[0])) for i in range(len(words))],
+    )
+    put(doc, (0, 2, "PER"), (3, 4, "PER"))
+    found = find_suspects(trained, "ner", [doc])
+    ((number, reason),) = found.failed
+    assert number == 0 and "1 annotated span(s) cross sentences" in reason
+    assert found.suspects and all(each.start >= 2 for each in found.suspects)
+    pipe = trained.get_pipe("ner")
+    correct([doc], make_rows(found.suspects, layer_of(pipe), [doc]))
+    assert (0, 2, "PER") in entities(doc)
+
+
 @pytest.mark.parametrize("key", ["ents", "tags"])
 def test_a_group_with_the_name_of_another_layer_is_corrected(key):
     nlp = deep_pipeline(spans_key=key)
@@ -280,3 +297,41 @@ def test_rows_with_odd_line_ends_in_words_are_read_as_they_were_written(tmp_path
     rows = make_rows([Suspect(0, "invented", [(0, 1, "PER")], [], 0.01, 0.99)], "ents", [doc])
     write_rows(rows, tmp_path / "rows.jsonl")
     assert [row["words"] for row in read_rows(tmp_path / "rows.jsonl")] == [rows[0]["words"]]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("chance", "0.5"),
+        ("number", [1]),
+        ("doc", None),
+        ("words", "Ada"),
+        ("proposed", 1),
+        ("proposed", [[0, 2]]),
+        ("proposed", [[2, 1, "PER"]]),
+        ("annotated", [[0, "1", "PER"]]),
+    ],
+)
+def test_a_row_that_was_edited_wrongly_is_named(tmp_path, key, value):
+    doc = Doc(spacy.blank("en").vocab, words=["Ada"])
+    rows = make_rows([Suspect(0, "missed", [], [(0, 1, "PER")], 0.1, 0.9)], "ents", [doc])
+    write_rows([rows[0], rows[0] | {key: value}], tmp_path / "rows.jsonl")
+    with pytest.raises(InputError, match=r"rows\.jsonl:2: not a line"):
+        read_rows(tmp_path / "rows.jsonl")
+
+
+def test_rows_that_an_editor_of_windows_saved_are_read(tmp_path):
+    doc = Doc(spacy.blank("en").vocab, words=["Ada"])
+    rows = make_rows([Suspect(0, "missed", [], [(0, 1, "PER")], 0.1, 0.9)], "ents", [doc])
+    write_rows(rows, tmp_path / "rows.jsonl")
+    text = (tmp_path / "rows.jsonl").read_text().replace("\n", "\r\n")
+    (tmp_path / "rows.jsonl").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    assert [row["words"] for row in read_rows(tmp_path / "rows.jsonl")] == [["Ada "]]
+
+
+def test_a_correction_over_other_entities_is_an_error(docs):
+    row = {"number": 1, "doc": 0, "layer": "ents", "annotated": [], "proposed": [[1, 3, "ORG"]]}
+    with pytest.raises(InputError, match="row 1: its correction overlaps other entities"):
+        correct(docs, [row])
+    with pytest.raises(InputError, match="row 1: there is no document -1"):
+        correct(docs, [row | {"doc": -1}])

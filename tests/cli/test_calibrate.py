@@ -287,6 +287,7 @@ def test_corrections_of_counts_are_put_on_the_component_and_annotate_uses_them(
     [
         (["--counts", "--coverage", 0.9], "--counts: leave it out with --coverage"),
         (["--counts", "--decode", "mbr"], "--decode: leave it out with --counts"),
+        (["--coverage", 0.9, "--bins", 10], "--bins: leave it out with --coverage"),
     ],
 )
 def test_options_that_exclude_each_other_are_one_error(model, dev, options, reason):

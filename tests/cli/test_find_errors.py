@@ -9,10 +9,12 @@ from spacy.tokens import Doc, Span
 from spacy.util import load_config
 
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
-from spacy_psa.laboratory.find_errors import Fold
+from spacy_psa.laboratory.experiments.processes import start
+from spacy_psa.laboratory.find_errors import MODULE, Fold
 from spacy_psa.laboratory.find_errors import find_errors as search
 from tests.helpers.commands import assert_one_error, command, succeed
 from tests.helpers.paths import CONFIGS
+from tests.helpers.patience import wait_for
 from tests.helpers.pipelines import entities, make_examples, make_nlp, small_encoder, small_model
 
 find_errors, correct = command("find-errors"), command("correct")
@@ -52,6 +54,12 @@ def config(corpus):
     return corpus / "config.cfg"
 
 
+def put_label(path, label):
+    doc = Doc(spacy.blank("en").vocab, words=["Ada", "Lovelace"])
+    doc.set_ents([Span(doc, 0, 2, label)])
+    write_docbin([doc], path)
+
+
 def rows_of(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
@@ -68,11 +76,13 @@ def test_errors_are_found_decided_and_corrected(model, corpus):
     decisions += [{"number": 1, "accept": None}, {"number": 1, "accept": True}]
     lines = "".join(f"{json.dumps(each)}\n" for each in decisions)
     (corpus / "e.decisions.jsonl").write_text(lines)
-    assert "1 corrections" in correct(source, errors, target).stdout
+    assert_one_error(correct(source, errors, source), "train.spacy: is the corpus")
+    log = corpus / "out.log.jsonl"
+    assert f"1 corrections, see {log}" in correct(source, errors, target).stdout
     vocab = spacy.blank("en").vocab
     corrected, expected = (read_docbin(path, vocab) for path in (target, corpus / "dev.spacy"))
     assert [entities(doc) for doc in corrected] == [entities(doc) for doc in expected]
-    assert rows_of(corpus / "out.log.jsonl") == [first]
+    assert rows_of(log) == [first]
     (corpus / "e.decisions.jsonl").unlink()
     above = correct(source, errors, target, "--above", first["chance"])
     assert "corrections" in above.stdout
@@ -95,6 +105,20 @@ def test_folds_are_judged_by_the_others_and_not_trained_twice(config, corpus):
     for name, log in zip(("fold-1", "fold-2"), logs):
         again = (folder / name / "output.txt").read_text().removeprefix(log)
         assert "is finished" in again
+
+
+def test_the_training_of_a_fold_ends_with_the_process_that_started_it(config, corpus):
+    settings = load_config(config)
+    settings["training"]["max_steps"] = 10**6
+    settings.to_disk(config)
+    process = start(corpus, ["-1"], module=MODULE)
+    try:
+        wait_for((corpus / "model-last").exists)
+        assert process.poll() is None
+        process.stdin.close()
+        assert process.wait(30) == 1
+    finally:
+        process.kill()
 
 
 def test_docs_without_annotation_are_counted_in_all_folds(model, corpus):
@@ -150,6 +174,12 @@ def test_bad_arguments_cause_one_line_and_code_2(model, config, corpus):
     source = corpus / "train.spacy"
     assert_one_error(find_errors(source), "use --model PIPELINE or --config")
     assert_one_error(find_errors(source, "--model", model, "--paths.dev", "x"), "--paths.dev")
+    put_label(corpus / "other.spacy", "FULL NAME")
+    other = find_errors(corpus / "other.spacy", "--model", model)
+    assert_one_error(other, "other.spacy: ner: the annotation has the label 'FULL NAME'")
+    for option in ("--folds", "--jobs", "--seed", "--work"):
+        needless = find_errors(source, "--model", model, option, 2)
+        assert_one_error(needless, f"{option}: is for --config, not for --model")
     few = find_errors(source, "--config", config, "--folds", 5)
     assert_one_error(few, "4 document(s) are too few for 5 folds")
     settings = load_config(config)

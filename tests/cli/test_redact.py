@@ -133,6 +133,7 @@ def test_a_person_gets_what_is_not_predicted(promising, text, tmp_path):
         (["--recall", 0.8, "--decode", "mbr"], "--decode: leave it out with --recall"),
         (["--label", "PER"], "--label: is for --recall"),
         (["--target", "x.txt"], "--target: is for --recall"),
+        (["--confidence", 0.9], "--confidence: is for --recall"),
         ([*PROMISE, "--target", "none.txt"], "none.txt: cannot be read"),
     ],
 )
@@ -140,7 +141,8 @@ def test_a_promise_that_cannot_be_given_is_one_error_and_changes_nothing(
     model, dev, options, reason
 ):
     assert_one_error(calibrate(model, dev, *options), reason)
-    assert spacy.load(model).get_pipe("ner").calibrated.recall is None
+    ner = spacy.load(model).get_pipe("ner")
+    assert ner.calibrated.recall is None and ner.temperature == 1.0
 
 
 @pytest.mark.parametrize(
@@ -152,6 +154,8 @@ def test_a_promise_that_cannot_be_given_is_one_error_and_changes_nothing(
         (["--redact", "PER", "--format", "spacy"], "--redact: writes JSON lines, not spacy"),
         (["--redact", "PER", "--counts", "c.json"], "--counts: leave it out with --redact"),
         (["--redact", "PER", "--engine", "ray"], "--redact: is for --engine local"),
+        (["--redact", "PER", "--tokens"], "--tokens: would show what is replaced"),
+        (["--redact", "PER", "--recall", 2], "--recall 2: choose a number between 0 and 1"),
         (["--recall", 0.9], "--recall: is for --redact"),
         (["--review", "r.jsonl"], "--review: is for --redact"),
         (["--pipe", "ner"], "--pipe ner: is for --counts and --redact"),

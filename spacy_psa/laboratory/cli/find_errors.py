@@ -61,6 +61,10 @@ def find_errors(
     if config is None:
         if ctx.args:
             raise InputError(f"{ctx.args[0]}: settings are for --config, not for --model")
+        for name in ("folds", "jobs", "seed", "work"):
+            source = ctx.get_parameter_source(name)
+            if source and source.name == "COMMANDLINE":
+                raise InputError(f"--{name}: is for --config, not for --model; leave it out")
         of_folds = by_model(str(model))
     else:
         settings = read_training_config(config, ctx.args)
@@ -70,7 +74,7 @@ def find_errors(
         of_folds = partial(train_folds, config=settings, folder=folder, tell=typer.echo, **options)
     rows, result, asked = find(corpus, output, of_folds, pipe, gpu_id, watched)
     for number, reason in result.failed:
-        typer.echo(f"{corpus}, document {number}: left out: {reason}", err=True)
+        typer.echo(f"{corpus}, document {number}: {reason}", err=True)
     if result.bare:
         typer.echo(f"{corpus}: {result.bare:,} documents without annotation: left out", err=True)
     print_table(HEADS, table(rows[:top]))
@@ -100,4 +104,5 @@ def correct(
     from spacy_psa.laboratory.find_errors import correct_file
 
     done = correct_file(corpus, errors, target, above)
-    typer.echo(f"{corpus} -> {target}: {len(done):,} corrections, see {target.stem}.log.jsonl")
+    log = target.with_suffix(".log.jsonl")
+    typer.echo(f"{corpus} -> {target}: {len(done):,} corrections, see {log}")
