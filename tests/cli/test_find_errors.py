@@ -77,6 +77,9 @@ def test_errors_are_found_decided_and_corrected(model, corpus):
     lines = "".join(f"{json.dumps(each)}\n" for each in decisions)
     (corpus / "e.decisions.jsonl").write_text(lines)
     assert_one_error(correct(source, errors, source), "train.spacy: is the corpus")
+    (corpus / "e.decisions.jsonl").write_text('{"number": 99, "accept": true}\n')
+    assert_one_error(correct(source, errors, target), "decides about row 99, which is not in")
+    (corpus / "e.decisions.jsonl").write_text(lines)
     log = corpus / "out.log.jsonl"
     assert f"1 corrections, see {log}" in correct(source, errors, target).stdout
     vocab = spacy.blank("en").vocab
