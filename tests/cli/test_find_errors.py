@@ -14,7 +14,7 @@ from spacy_psa.laboratory.find_errors import MODULE, Fold
 from spacy_psa.laboratory.find_errors import find_errors as search
 from tests.helpers.commands import assert_one_error, command, succeed
 from tests.helpers.paths import CONFIGS
-from tests.helpers.patience import wait_for
+from tests.helpers.patience import PATIENCE, wait_for
 from tests.helpers.pipelines import entities, make_examples, make_nlp, small_encoder, small_model
 
 find_errors, correct = command("find-errors"), command("correct")
@@ -119,7 +119,7 @@ def test_the_training_of_a_fold_ends_with_the_process_that_started_it(config, co
         wait_for((corpus / "model-last").exists)
         assert process.poll() is None
         process.stdin.close()
-        assert process.wait(30) == 1
+        assert process.wait(PATIENCE) == 1
     finally:
         process.kill()
 
