@@ -14,7 +14,8 @@ NAME is one of:
 - `finetuned_mpnet`, `finetuned_minilm`: configs/ner/pretrained.cfg
 - `spacy_minilm`: spaCy's `ner` over spacy-transformers, for as many steps as `finetuned_minilm`
 - `shared`: configs/shared/pretrained.cfg with all-MiniLM-L6-v2 and 3 passes, for GUM
-- `shared_tagger`, `shared_chunker`, `shared_ner`, `shared_parser`: the same with one of the
+- `shared_8_passes`: the same with 8 passes
+- `shared_tagger`, `shared_chunker`, `shared_ner`, `shared_parser`: `shared` with one of the
   components
 """
 
@@ -29,17 +30,23 @@ MINILM = ["paths.encoder=encoders/all-MiniLM-L6-v2"]
 SIX_LAYERS = [f"{TOK2VEC}embed.*.encoder.layers=[[3,4,5,6],[1,2]]"]
 HALF = [f"{TOK2VEC}encode.hidden=100", f"{TOK2VEC}embed.*.characters.hidden=50"]
 CACHE = ["paths.cache=training/pretrained/cache"]
-SHARED = [
-    *MINILM,
-    "shared.width=588",
-    "components.parser.model.tok2vec.encode.precision=auto",
-    # Three passes over GUM in parts of about 500 words, evaluated after each.
-    "corpora.train.max_tokens=500",
-    "training.max_steps=1066",
-    "training.eval_frequency=355",
-    "training.optimizer.learn_rate.total_steps=1066",
-    "training.optimizer.learn_rate.warmup_steps=107",
-]
+
+
+def shared(passes: int) -> list[str]:
+    """Settings of the shared config for GUM in parts of about 500 words, evaluated each pass."""
+    steps = 355 * passes + 1
+    return [
+        *MINILM,
+        "shared.width=588",
+        "components.parser.model.tok2vec.encode.precision=auto",
+        "corpora.train.max_tokens=500",
+        f"training.max_steps={steps}",
+        "training.eval_frequency=355",
+        f"training.optimizer.learn_rate.total_steps={steps}",
+        f"training.optimizer.learn_rate.warmup_steps={round(steps / 10)}",
+    ]
+
+
 TASKS = "tagger", "chunker", "ner", "parser"
 
 RUNS: dict[str, tuple[str, list[str]]] = {
@@ -50,11 +57,12 @@ RUNS: dict[str, tuple[str, list[str]]] = {
     "finetuned_mpnet": ("configs/ner/pretrained.cfg", MPNET),
     "finetuned_minilm": ("configs/ner/pretrained.cfg", MINILM),
     "spacy_minilm": ("benchmarks/pretrained/spacy_transformer.cfg", MINILM),
-    "shared": ("configs/shared/pretrained.cfg", SHARED),
+    "shared": ("configs/shared/pretrained.cfg", shared(3)),
+    "shared_8_passes": ("configs/shared/pretrained.cfg", shared(8)),
     **{
         f"shared_{task}": (
             "configs/shared/pretrained.cfg",
-            [*SHARED, f'nlp.pipeline=["tok2vec","{task}"]'],
+            [*shared(3), f'nlp.pipeline=["tok2vec","{task}"]'],
         )
         for task in TASKS
     },

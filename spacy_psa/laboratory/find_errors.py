@@ -199,6 +199,11 @@ def correct_file(corpus: Path, errors: Path, target: Path, above: float | None) 
             f"{decisions_path(errors)}: there is no decision yet; decide with `spacy-psa serve "
             "MODEL --review`, or accept probable errors with --above"
         )
+    if unknown := sorted(decided.keys() - {row["number"] for row in rows}):
+        raise InputError(
+            f"{decisions_path(errors)}: decides about row {unknown[0]}, which is not in {errors}: "
+            "it belongs to another list; use that one, or remove the line"
+        )
     least = math.inf if above is None else above
     accepted = [row for row in rows if decided.get(row["number"], row["chance"] >= least)]
     docs = read_docbin(corpus, Vocab())

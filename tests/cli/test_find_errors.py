@@ -14,7 +14,7 @@ from spacy_psa.laboratory.find_errors import MODULE, Fold
 from spacy_psa.laboratory.find_errors import find_errors as search
 from tests.helpers.commands import assert_one_error, command, succeed
 from tests.helpers.paths import CONFIGS
-from tests.helpers.patience import wait_for
+from tests.helpers.patience import PATIENCE, wait_for
 from tests.helpers.pipelines import entities, make_examples, make_nlp, small_encoder, small_model
 
 find_errors, correct = command("find-errors"), command("correct")
@@ -77,6 +77,9 @@ def test_errors_are_found_decided_and_corrected(model, corpus):
     lines = "".join(f"{json.dumps(each)}\n" for each in decisions)
     (corpus / "e.decisions.jsonl").write_text(lines)
     assert_one_error(correct(source, errors, source), "train.spacy: is the corpus")
+    (corpus / "e.decisions.jsonl").write_text('{"number": 99, "accept": true}\n')
+    assert_one_error(correct(source, errors, target), "decides about row 99, which is not in")
+    (corpus / "e.decisions.jsonl").write_text(lines)
     log = corpus / "out.log.jsonl"
     assert f"1 corrections, see {log}" in correct(source, errors, target).stdout
     vocab = spacy.blank("en").vocab
@@ -116,7 +119,7 @@ def test_the_training_of_a_fold_ends_with_the_process_that_started_it(config, co
         wait_for((corpus / "model-last").exists)
         assert process.poll() is None
         process.stdin.close()
-        assert process.wait(30) == 1
+        assert process.wait(PATIENCE) == 1
     finally:
         process.kill()
 
