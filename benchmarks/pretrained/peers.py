@@ -102,7 +102,7 @@ def hugging_face(
 
     def encoded(words: list[str]) -> tuple[Any, list[int]]:
         """The pieces of a sentence, and the place of the first piece of each word."""
-        pieces = tokenizer(words, is_split_into_words=True, truncation=True, max_length=512)
+        pieces = tokenizer(words, is_split_into_words=True)
         ids = pieces.word_ids()
         return pieces, [i for i, word in enumerate(ids) if word is not None and word != ids[i - 1]]
 
@@ -111,7 +111,7 @@ def hugging_face(
         for words, tags in sentences:
             pieces, firsts = encoded(words)
             labels = numpy.full(len(pieces["input_ids"]), UNSEEN)
-            labels[firsts] = [names.index(tag) for tag in tags[: len(firsts)]]
+            labels[firsts] = [names.index(tag) for tag in tags]
             rows.append({**pieces, "labels": labels.tolist()})
         return rows
 

@@ -38,7 +38,6 @@ def shared(passes: int) -> list[str]:
     return [
         *MINILM,
         "shared.width=588",
-        "components.parser.model.tok2vec.encode.precision=auto",
         "corpora.train.max_tokens=500",
         f"training.max_steps={steps}",
         "training.eval_frequency=355",

@@ -91,7 +91,7 @@ def describe(
     meta["description"] = about.description or _description(nlp, about.data)
     if extra := _extra(nlp):
         requirement = f"spacy-psa[{extra}]{get_minor_version_range(__version__)}"
-        meta["requirements"] = [*meta.get("requirements", ()), requirement]
+        meta["requirements"] = [*dict.fromkeys([*meta.get("requirements", ()), requirement])]
     if about.data:
         source = {"name": about.data, "license": about.data_license, "author": "", "url": ""}
         meta["sources"] = [source]
