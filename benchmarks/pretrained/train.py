@@ -11,6 +11,7 @@ NAME is one of:
   all-MiniLM-L6-v2
 - `frozen_mpnet_half`: `frozen_mpnet` with half of the units in the BiLSTM
 - `frozen_mpnet_chunks`: configs/chunker/frozen.cfg, for CoNLL-2000
+- `frozen_mpnet_tags`: configs/tagger/frozen.cfg, for the corpus wsj
 - `finetuned_mpnet`, `finetuned_minilm`: configs/ner/pretrained.cfg
 - `spacy_minilm`: spaCy's `ner` over spacy-transformers, for as many steps as `finetuned_minilm`
 - `shared`: configs/shared/pretrained.cfg with all-MiniLM-L6-v2 and 3 passes, for GUM
@@ -53,6 +54,7 @@ RUNS: dict[str, tuple[str, list[str]]] = {
     "frozen_mpnet_half": ("configs/ner/frozen.cfg", [*CACHE, *MPNET, *HALF]),
     "frozen_minilm": ("configs/ner/frozen.cfg", [*CACHE, *MINILM, *SIX_LAYERS]),
     "frozen_mpnet_chunks": ("configs/chunker/frozen.cfg", [*CACHE, *MPNET]),
+    "frozen_mpnet_tags": ("configs/tagger/frozen.cfg", [*CACHE, *MPNET]),
     "finetuned_mpnet": ("configs/ner/pretrained.cfg", MPNET),
     "finetuned_minilm": ("configs/ner/pretrained.cfg", MINILM),
     "spacy_minilm": ("benchmarks/pretrained/spacy_transformer.cfg", MINILM),
