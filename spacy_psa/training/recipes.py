@@ -255,16 +255,22 @@ def _set_width(section: dict[str, Any], width: int) -> int:
 
 
 def _use_encoder(config: dict[str, Any], name: str) -> None:
-    """Adapt the embedders of a config to an encoder: its layers, and what its tokenizer reads."""
-    from spacy_psa.modules.pretrained_files import library, read_pretrained
+    """Adapt the embedders of a config to the layers, longest input and tokenizer of an encoder."""
+    from torch import device
+
+    from spacy_psa.modules.pretrained import PretrainedEncoder
+    from spacy_psa.modules.pretrained_files import read_pretrained
 
     files = read_pretrained(name)
-    tokenizer = library("tokenizers", "pretrained").Tokenizer.from_str(files.tokenizer)
+    with device("meta"):  # without memory for the weights
+        module = PretrainedEncoder(files.config, files.tokenizer, window=1, context=0)
+    tokenizer = module.tokenizer
     reads_capitals = tokenizer.encode("Ada").ids != tokenizer.encode("ada").ids
-    settings = library("transformers", "pretrained").AutoConfig.for_model(**files.config)
-    depth = settings.num_hidden_layers
+    depth = module.net.config.num_hidden_layers
     for embed in _concatenated(config["components"]):
         encoder = embed["encoder"]
+        if encoder["window"] > module.longest:
+            encoder.update(window=module.longest, context=module.longest // 6)
         if encoder["frozen"]:  # the upper layers, and those below them
             groups = [range(max(1, top - 3), top + 1) for top in (depth, depth - 4)]
             encoder["layers"] = [list(group) for group in groups if group]

@@ -168,6 +168,17 @@ def test_a_config_fits_the_layers_and_the_tokenizer_of_an_encoder(files, tmp_pat
         assert str(folder) in text
 
 
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_config_reads_no_more_wordpieces_than_the_encoder(files, tmp_path, frozen):
+    folder = write_encoder(tmp_path / "encoder", max_position_embeddings=50)
+    config = tmp_path / "config.cfg"
+    succeed(run(config, *files, "--base", folder, *["--frozen"] * frozen))
+    changes = "--training.max_steps", 1, "--training.eval_frequency", 1
+    succeed(command("train")(config, "--output", tmp_path / "training", *changes))
+    text = str(load_config(config)["components"])
+    assert "'window': 48, 'context': 8" in text
+
+
 def write_vectors(path):
     nlp = spacy.blank("en")
     nlp.vocab.reset_vectors(width=7)
