@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from spacy_psa.modules.initialization import WithoutDraws
-from spacy_psa.modules.products import Precision, multiplier, multipliers
+from spacy_psa.modules.products import Precision, multipliers
 from spacy_psa.ragged import to_device
 
 
@@ -109,7 +109,7 @@ class LabelPair(_Pairs):
     def forward(self, z: Tensor, lengths: Tensor) -> Tensor:
         """Compute the potentials of z (N, d) of sentences of `lengths` (B,) -> (N, pairs)."""
         first = to_device(torch.cumsum(lengths, 0) - lengths, z.device)
-        pair, start = multipliers(self.precision, self.pair, self.start)
+        pair, start = multipliers(self.precision, z, self.pair, self.start)
         return self.place_start(pair(z), start(z[first]), first)
 
     def uncertainty(self, z: Tensor) -> Tensor:
@@ -118,7 +118,7 @@ class LabelPair(_Pairs):
         It is the entropy of p(y) ∝ Σ_y' phi(y', y, z), as a share of log K: from 0 for one possible
         tag to 1 for K tags of the same probability: (N, d) -> (N,).
         """
-        return _entropy(self.by_tag(multiplier(self.pair, self.precision)(z)))
+        return _entropy(self.by_tag(multipliers(self.precision, z, self.pair)[0](z)))
 
 
 class EmissionTransition(_Pairs):
@@ -158,7 +158,7 @@ class EmissionTransition(_Pairs):
     def forward(self, z: Tensor, lengths: Tensor) -> Tensor:
         """Compute the potentials of z (N, d) of sentences of `lengths` (B,) -> (N, pairs)."""
         ends = to_device(torch.cumsum(lengths, 0), z.device)
-        emission = multiplier(self.emission, self.precision)(z)
+        emission = multipliers(self.precision, z, self.emission)[0](z)
         emission = emission.index_put((ends - 1,), self.end, accumulate=True)
         first = ends - to_device(lengths, z.device)
         if self.keep_apart:
@@ -177,7 +177,7 @@ class EmissionTransition(_Pairs):
     def uncertainty(self, z: Tensor) -> Tensor:
         """Compute how uncertain the tag of each token is, (N, d) -> (N,); see `LabelPair`."""
         transition = self.by_tag(self.transition[self.previous, self.tag])
-        return _entropy(multiplier(self.emission, self.precision)(z) + transition)
+        return _entropy(multipliers(self.precision, z, self.emission)[0](z) + transition)
 
 
 class Emission(nn.Module):
@@ -201,11 +201,11 @@ class Emission(nn.Module):
 
     def forward(self, z: Tensor, lengths: Tensor) -> Tensor:
         """Compute log p(y | z) from z (N, d) of sentences of `lengths` (B,) -> (N, K)."""
-        return torch.log_softmax(multiplier(self.emission, self.precision)(z), -1)
+        return torch.log_softmax(multipliers(self.precision, z, self.emission)[0](z), -1)
 
     def uncertainty(self, z: Tensor) -> Tensor:
         """Compute the entropy of p(y | z) as a share of log K: (N, d) -> (N,)."""
-        return _entropy(multiplier(self.emission, self.precision)(z))
+        return _entropy(multipliers(self.precision, z, self.emission)[0](z))
 
 
 def _entropy(scores: Tensor) -> Tensor:

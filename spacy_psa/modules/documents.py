@@ -137,7 +137,7 @@ class DocumentMemory(DocumentAttention):
             return self._annotate(x, rows, others, reading)
         own = x.index_select(0, rows)
         query, key, value, project, gate_of = multipliers(
-            self.precision, self.query, self.key, self.value, self.project, self.gate
+            self.precision, own, self.query, self.key, self.value, self.project, self.gate
         )
         keys, values = key(own), value(own)
         if not reading.all():
@@ -156,8 +156,8 @@ class DocumentMemory(DocumentAttention):
         from spacy_psa.kernels.documents import attend, mix
 
         width = self.query.out_features
-        multiply = multiplier_of_all([self.query, self.key, self.value], self.precision)
-        project, gate_of = multipliers(self.precision, self.project, self.gate)
+        multiply = multiplier_of_all(self.precision, rows, [self.query, self.key, self.value])
+        project, gate_of = multipliers(self.precision, rows, self.project, self.gate)
         query, key, value = (x.new_empty(len(rows), width) for _ in range(3))
         for block in _blocks(len(rows)):
             parts = multiply(x.index_select(0, rows[block])).split(width, 1)
@@ -281,10 +281,10 @@ class SentenceContext(DocumentAttention):
         sums = x.new_zeros(len(lengths), x.shape[1]).index_add(0, sentence, x)
         means = sums / to_device(lengths, x.device)[:, None]
         query, key, value, project = multipliers(
-            self.precision, self.query, self.key, self.value, self.project
+            self.precision, means, self.query, self.key, self.value, self.project
         )
         token, gate_token, gate_context = multipliers(
-            self.precision, self.token, self.gate_token, self.gate_context
+            self.precision, x, self.token, self.gate_token, self.gate_context
         )
         context = self.read(query(means), key(means), value(means), to_device(near, x.device))
         added = self.dropout(torch.tanh(project(context)))

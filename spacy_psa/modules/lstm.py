@@ -8,7 +8,7 @@ gradients of all steps by one matrix product; torch's own LSTM adds them up step
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate, repeat
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from spacy_psa import kernels
 from spacy_psa.errors import check_choice, check_rates, check_sizes
 from spacy_psa.modules.dropout import Dropout
 from spacy_psa.modules.products import (
+    ROWS,
     Distinct,
     Multiplier,
     Precision,
@@ -28,7 +29,7 @@ from spacy_psa.modules.products import (
     adders,
     filled,
     in_float32,
-    linear,
+    linears,
 )
 from spacy_psa.ragged import to_device
 
@@ -238,11 +239,11 @@ def _annotated(
 ) -> Tensor:
     """Compute the states without gradients, from the inputs of both directions."""
     w_ih, w_hh, bias = direction_weights(layer)
-    enter = list(map(linear, w_ih, bias, repeat(precision)))
     rows = both[0].rows
+    enter = linears(precision, index[0], w_ih, bias)
     if sizes[0] == 1 and _compiled(rows):  # products of one row are in float32, see `Rounded`
         return _of_sentence(both, index, enter, w_hh)
-    again = adders(map(Tensor.t, w_hh), precision)
+    again = adders(precision, sizes[0], map(Tensor.t, w_hh))
     return states(both, index, layer.hidden_size, sizes, enter, again)
 
 
@@ -371,10 +372,10 @@ class Recurrence(torch.autograd.Function):
         total, hidden = x.shape[1], w_hh0.shape[1]
         gates = x.new_empty(2, total, 4, hidden)
         flat = gates.view(2, total, 4 * hidden)
-        for d, add in enumerate(adders(map(Tensor.t, w_ih), precision)):
+        for d, add in enumerate(adders(precision, total, map(Tensor.t, w_ih))):
             flat[d] = bias[d]
             add(flat[d], x[d])
-        again = adders(map(Tensor.t, w_hh), precision)
+        again = adders(precision, sizes[0], map(Tensor.t, w_hh))
         cells = x.new_empty(2, total, hidden)
         squashed, out = torch.empty_like(cells), torch.empty_like(cells)
         step: Any = forward_step
@@ -401,11 +402,11 @@ class Recurrence(torch.autograd.Function):
         x, gates, cells, squashed, out, *weights = ctx.saved_tensors
         w_ih, w_hh = weights[:2], weights[2:]
         sizes, precision = ctx.sizes, ctx.precision
-        exact = in_float32(precision, x.device)
+        exact = x.shape[1] < ROWS or in_float32(precision, x.device)
         d_hidden, d_cell = d_out.clone(), torch.zeros_like(d_out)
         d_gates = torch.empty_like(gates)
         flat = d_gates.flatten(2)
-        again = adders(w_hh, precision)
+        again = adders(precision, sizes[0], w_hh)
         step, arrays = backward_step, (gates, cells, squashed, d_hidden, d_cell, d_gates)
         if _compiled(x):
             from spacy_psa.kernels.gates import backward_step as step

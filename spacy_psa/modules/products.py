@@ -141,55 +141,60 @@ class Rounded:
 
 
 def adders(
-    matrices: Iterable[Tensor], precision: Precision
+    precision: Precision, rows: int, matrices: Iterable[Tensor]
 ) -> list[Callable[[Tensor, Tensor], Any]]:
-    """Return, for each b (d, k), a function of `out` (N, k) and a (N, d) that adds a b to `out`."""
+    """Return, for each b (d, k), a function of `out` (N, k) and a (N, d) that adds a b to `out`.
+
+    `rows` is the largest N.
+    """
     matrices = list(matrices)
-    if in_float32(precision, matrices[0].device):
+    if rows < ROWS or in_float32(precision, matrices[0].device):
         return [partial(Tensor.addmm_, mat2=matrix) for matrix in matrices]
     return [Rounded(matrix).add_to for matrix in matrices]
 
 
-def linear(weight: Tensor, bias: Tensor | None, precision: Precision) -> Multiplier:
-    """Return x Wᵀ + b as a function of x, without gradients; W is rounded once for all calls."""
-    if in_float32(precision, weight.device):
-        return partial(F.linear, weight=weight, bias=bias)
-    return partial(Rounded(weight.t()).affine, bias=bias)
+def linears(
+    precision: Precision, x: Tensor, weights: Iterable[Tensor], biases: Iterable[Tensor]
+) -> list[Multiplier]:
+    """Return x Wᵀ + b as a function of x, without gradients, for each W; see `multipliers`."""
+    pairs = zip(weights, biases, strict=True)
+    if len(x) < ROWS or in_float32(precision, x.device):
+        return [partial(F.linear, weight=weight, bias=bias) for weight, bias in pairs]
+    return [partial(Rounded(weight.t()).affine, bias=bias) for weight, bias in pairs]
 
 
-def multiplier(layer: nn.Module, precision: Precision) -> Multiplier:
-    """Return a linear layer as a function that multiplies in a precision.
+def multipliers(precision: Precision, x: Tensor, *layers: nn.Module) -> Sequence[Multiplier]:
+    """Return linear layers as functions that multiply in a precision.
 
-    Its result has the type of its argument. Without gradients, the weights are rounded once for all
-    calls of the function. Layers other than nn.Linear, such as those in int8, are returned as they
-    are.
+    x (N, d) is what they are called with, or what has the most rows of that. The results have the
+    type of the argument. Without gradients, the weights are rounded once for all calls. Layers
+    other than nn.Linear, such as those in int8, are returned as they are, and so are all for fewer
+    than `ROWS` rows.
     """
-    if not isinstance(layer, nn.Linear) or in_float32(precision, layer.weight.device):
-        return layer
-    if torch.is_grad_enabled():
-        return partial(affine, weight=layer.weight, bias=layer.bias, precision=precision)
-    return linear(layer.weight, layer.bias, precision)
-
-
-def multipliers(precision: Precision, *layers: nn.Module) -> Sequence[Multiplier]:
-    """Return the `multiplier` of each layer."""
-    if precision == "float32":
+    if len(x) < ROWS or in_float32(precision, x.device):
         return layers
-    return [multiplier(layer, precision) for layer in layers]
+    return [_multiplier(layer) if isinstance(layer, nn.Linear) else layer for layer in layers]
 
 
-def multiplier_of_all(layers: Sequence[nn.Module], precision: Precision) -> Multiplier:
+def _multiplier(layer: nn.Linear) -> Multiplier:
+    if torch.is_grad_enabled():
+        return partial(affine, weight=layer.weight, bias=layer.bias, precision="bfloat16")
+    return partial(Rounded(layer.weight.t()).affine, bias=layer.bias)
+
+
+def multiplier_of_all(precision: Precision, x: Tensor, layers: Sequence[nn.Module]) -> Multiplier:
     """Return linear layers of one input, with biases, as one function without gradients.
 
     Its result has their outputs next to each other, since one product is faster than several narrow
-    ones. Layers other than nn.Linear are called one by one.
+    ones. Layers other than nn.Linear are called one by one. x is as for `multipliers`.
     """
     plain = [layer for layer in layers if isinstance(layer, nn.Linear)]
     if len(plain) < len(layers):
-        functions = multipliers(precision, *layers)
+        functions = multipliers(precision, x, *layers)
         return lambda x: torch.cat([function(x) for function in functions], 1)
     weight = torch.cat([layer.weight for layer in plain])
-    return linear(weight, torch.cat([layer.bias for layer in plain]), precision)
+    bias = torch.cat([layer.bias for layer in plain])
+    return linears(precision, x, [weight], [bias])[0]
 
 
 class Distinct:

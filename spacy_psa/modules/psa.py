@@ -110,7 +110,7 @@ class PositionAwareAttention(PositionBias):
     def _parts(self, x: Distinct, longest: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """Compute A and C (N, d), w (d,), and the `tables` of Ψ for all rows."""
         table, distance = self.tables(x.rows, longest)
-        query, key = multipliers(self.precision, self.query, self.key)
+        query, key = multipliers(self.precision, x.rows, self.query, self.key)
         a, c = query(x.rows), key(x.rows)
         if x.place is not None:
             a, c, table = x.spread(a), x.spread(c), x.spread(table)
@@ -194,7 +194,7 @@ class ContextFusion(nn.Module):
         s = self.attention(x, lengths, once)
         if self.training:
             s = self.dropout(s)
-        parts = self._multipliers()
+        parts = self._multipliers(x)
         few = len(x) <= BLOCK_ROWS and once.place is None
         if few or torch.is_grad_enabled() or x.device.type != "cpu":
             gate, context = _gate(parts, s, parts.gate_input(x))
@@ -214,13 +214,13 @@ class ContextFusion(nn.Module):
     def inspect(self, x: Tensor, lengths: Tensor) -> Fusion:
         """Return the attention (Wei2020 Fig. 6) and the gate (Wei2020 Table 13) of a batch."""
         s = self.dropout(self.attention(x, lengths))
-        parts = self._multipliers()
+        parts = self._multipliers(x)
         gate, _ = _gate(parts, s, parts.gate_input(x))
         return Fusion(self.attention.weights(x, lengths), gate)
 
-    def _multipliers(self) -> "_Multipliers":
+    def _multipliers(self, x: Tensor) -> "_Multipliers":
         layers = self.inner, self.outer, self.gate_input, self.gate_context, self.gate
-        return _Multipliers(*multipliers(self.precision, *layers))
+        return _Multipliers(*multipliers(self.precision, x, *layers))
 
 
 class _Multipliers(NamedTuple):

@@ -11,7 +11,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from spacy_psa.errors import SettingError, check_sizes
 from spacy_psa.modules.lstm import BiLSTM
-from spacy_psa.modules.products import Precision, multiplier
+from spacy_psa.modules.products import Precision, multipliers
 from spacy_psa.ragged import mask, pad, unpad
 
 
@@ -128,9 +128,7 @@ class SelfAttentiveBiLSTM(nn.Module):
     def _project(self, h: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Compute queries, keys and values (B, m, n, d_c), and which keys are real (B, 1, 1, n)."""
         query, key, value = (
-            pad(multiplier(projection, self.precision)(h), lengths)
-            .unflatten(-1, (self.heads, -1))
-            .transpose(1, 2)
-            for projection in (self.query, self.key, self.value)
+            pad(projection(h), lengths).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for projection in multipliers(self.precision, h, self.query, self.key, self.value)
         )
         return query, key, value, mask(lengths, h.device)[:, None, None]

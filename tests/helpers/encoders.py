@@ -1,6 +1,6 @@
 """Small pretrained encoders of random weights, in folders as Hugging Face publishes them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,32 +19,52 @@ SIZES = {
 WITHOUT_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
 
+# Half of the words of `TEXTS` are whole wordpieces, the others are spelled. The library's trainers
+# of wordpieces and of SentencePiece would make another tokenizer in each process.
+WORDS = sorted({word for text in TEXTS for word in text.split()})[::2]
+CHARACTERS = sorted(set("".join(TEXTS)) - {" "})
+
+
 # These get the library tokenizers, since not all tests need the extra `pretrained`.
 
 
-def _wordpieces(library: Any, lower: bool) -> tuple[Any, Any]:
-    tokenizer = library.Tokenizer(library.models.WordPiece(unk_token="[UNK]"))
+def _wordpieces(library: Any, specials: Sequence[str], lower: bool) -> Any:
+    pieces = [*CHARACTERS, *(f"##{each}" for each in CHARACTERS), *WORDS]
+    pieces = [each.lower() if lower else each for each in pieces]
+    vocab = {piece: i for i, piece in enumerate(dict.fromkeys([*specials, *pieces]))}
+    tokenizer = library.Tokenizer(library.models.WordPiece(vocab, unk_token="[UNK]"))
     tokenizer.normalizer = library.normalizers.BertNormalizer(lowercase=lower)
     tokenizer.pre_tokenizer = library.pre_tokenizers.BertPreTokenizer()
-    return tokenizer, library.trainers.WordPieceTrainer
+    return tokenizer
 
 
-def _bytes(library: Any, lower: bool) -> tuple[Any, Any]:
+def _bytes(library: Any, specials: Sequence[str], lower: bool) -> Any:
     tokenizer = library.Tokenizer(library.models.BPE())
     tokenizer.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    return tokenizer, library.trainers.BpeTrainer
+    trainer = library.trainers.BpeTrainer(
+        vocab_size=300,
+        special_tokens=[*specials],
+        initial_alphabet=library.pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(TEXTS * 3, trainer)
+    return tokenizer
 
 
-def _sentencepieces(library: Any, lower: bool) -> tuple[Any, Any]:
-    tokenizer = library.Tokenizer(library.models.Unigram())
+def _sentencepieces(library: Any, specials: Sequence[str], lower: bool) -> Any:
+    specials = [*dict.fromkeys([*specials, "<unk>"])]
+    words = ["▁", *(f"▁{word}" for word in WORDS)]
+    vocab = [(each, 0.0) for each in specials] + [(each, -10.0) for each in words + CHARACTERS]
+    tokenizer = library.Tokenizer(library.models.Unigram(vocab, specials.index("<unk>"), False))
     tokenizer.pre_tokenizer = library.pre_tokenizers.Metaspace()
-    return tokenizer, library.trainers.UnigramTrainer
+    tokenizer.add_special_tokens(specials)
+    return tokenizer
 
 
 BERT = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 ROBERTA = ("<s>", "<pad>", "</s>", "<unk>")
 GROUPED = ("q", "k", "v", "post_attention", "intermediate", "output")
-KINDS: dict[str, tuple[Callable[..., tuple[Any, Any]], tuple[str, ...], dict[str, Any]]] = {
+KINDS: dict[str, tuple[Callable[..., Any], tuple[str, ...], dict[str, Any]]] = {
     "bert": (_wordpieces, BERT, {}),
     "mpnet": (_wordpieces, ("<s>", "<pad>", "</s>", "[UNK]"), {}),
     "roberta": (_bytes, ROBERTA, {}),
@@ -78,20 +98,7 @@ def write_encoder(
     transformers = pytest.importorskip("transformers", reason="needs the extra `pretrained`")
     library = pytest.importorskip("tokenizers", reason="needs the extra `pretrained`")
     make, specials, own = KINDS[kind]
-    tokenizer, trainer = make(library, lower)
-    alphabet = library.pre_tokenizers.ByteLevel.alphabet() if make is _bytes else []
-    options = {"unk_token": "<unk>"} if make is _sentencepieces else {}
-    extra = [*specials, *(["<unk>"] if options and "<unk>" not in specials else [])]
-    tokenizer.train_from_iterator(
-        TEXTS * 3,
-        trainer(
-            vocab_size=300,
-            special_tokens=extra,
-            initial_alphabet=alphabet,
-            show_progress=False,
-            **options,
-        ),
-    )
+    tokenizer = make(library, specials, lower)
     start, end = (specials[0], specials[2]) if "<s>" in specials else (specials[2], specials[3])
     tokenizer.post_processor = library.processors.TemplateProcessing(
         single=f"{start} $A {end}",

@@ -16,7 +16,14 @@ from spacy_psa.modules.documents import (
 from spacy_psa.modules.idcnn import IDCNN
 from spacy_psa.modules.int8 import quantize
 from spacy_psa.modules.lstm import BiLSTM, _by_torch
-from spacy_psa.modules.products import ROWS, affine, filled, linear, multiplier, multiplier_of_all
+from spacy_psa.modules.products import (
+    ROWS,
+    affine,
+    filled,
+    linears,
+    multiplier_of_all,
+    multipliers,
+)
 from spacy_psa.modules.psa import PSABiLSTM
 from spacy_psa.modules.self_attentive import SelfAttentiveBiLSTM
 
@@ -158,14 +165,14 @@ def test_the_lstm_of_torch_is_near_in_bfloat16():
 def test_all_ways_to_multiply_give_the_same(rows, bias):
     x, weight = torch.randn(rows, 3), torch.randn(4, 3)
     found = affine(x, weight, bias, "bfloat16")
-    assert torch.equal(linear(weight, bias, "bfloat16")(x), found)
+    assert torch.equal(linears("bfloat16", x, [weight], [bias])[0](x), found)
     layer = nn.Linear(3, 4, bias=bias is not None)
     layer.weight.data = weight
     if bias is not None:
         layer.bias.data = bias
     with torch.no_grad():
-        assert torch.equal(multiplier(layer, "bfloat16")(x), found)
-    assert torch.equal(multiplier(layer, "bfloat16")(x), found)
+        assert torch.equal(multipliers("bfloat16", x, layer)[0](x), found)
+    assert torch.equal(multipliers("bfloat16", x, layer)[0](x), found)
     assert torch.allclose(found, nn.functional.linear(x, weight, bias), atol=0.05)
 
 
@@ -186,6 +193,6 @@ def test_layers_of_one_input_give_side_by_side_what_each_gives(precision, wrap):
     layers = [wrap(nn.Linear(5, width)) for width in (3, 1, 4)]
     x = torch.randn(40, 5)
     with torch.no_grad():
-        found = multiplier_of_all(layers, precision)(x)
-        expected = torch.cat([multiplier(layer, precision)(x) for layer in layers], 1)
+        found = multiplier_of_all(precision, x, layers)(x)
+        expected = torch.cat([layer(x) for layer in multipliers(precision, x, *layers)], 1)
     torch.testing.assert_close(found, expected)
