@@ -12,6 +12,9 @@ NAME is one of:
 - `frozen_mpnet_half`: `frozen_mpnet` with half of the units in the BiLSTM
 - `frozen_mpnet_chunks`: configs/chunker/frozen.cfg, for CoNLL-2000
 - `frozen_mpnet_tags`: configs/tagger/frozen.cfg, for the corpus wsj
+- `only_psa`, `only_tener`, `only_bilstm`, `only_crf`: `frozen_mpnet` without word vectors,
+  characters and memory of the document: only the encoder's features, below PSA-BiLSTM, TENER, a
+  BiLSTM, or directly below the CRF
 - `finetuned_mpnet`, `finetuned_minilm`: configs/ner/pretrained.cfg
 - `spacy_minilm`: spaCy's `ner` over spacy-transformers, for as many steps as `finetuned_minilm`
 - `shared`: configs/shared/pretrained.cfg with all-MiniLM-L6-v2 and 3 passes, for GUM
@@ -20,7 +23,9 @@ NAME is one of:
   components
 """
 
+import json
 from pathlib import Path
+from typing import Any
 
 from benchmarks.script import script_parser
 from benchmarks.systems.train import run, train_and_record
@@ -47,6 +52,31 @@ def shared(passes: int) -> list[str]:
     ]
 
 
+def only(encode: dict[str, Any] | None) -> list[str]:
+    """Settings of the frozen config with only the encoder's features, and an encoder above them."""
+    embed = {
+        "@architectures": "spacy-psa.Pretrained.v1",
+        "name": "${paths.encoder}",
+        "layers": [[9, 10, 11, 12], [5, 6, 7, 8]],
+        "project": 200,
+        "frozen": True,
+        "cache": "${paths.cache}",
+    }
+    above = {"@architectures": "spacy.Tok2Vec.v2", "embed": embed, "encode": encode}
+    model = embed if encode is None else above
+    return [f"components.ner.model.tok2vec={json.dumps(model)}"]
+
+
+SETTINGS = {"hidden": 200, "input_dropout": 0.55, "precision": "auto"}
+PSA = {**SETTINGS, "@architectures": "spacy-psa.PSABiLSTM.v1", "lstm_output_dropout": 0.55}
+TENER = {
+    "@architectures": "spacy-psa.TENER.v1",
+    "heads": 4,
+    "head_width": 50,
+    "output_dropout": 0.4,
+}
+BILSTM = {**SETTINGS, "@architectures": "spacy-psa.BiLSTM.v1", "output_dropout": 0.55}
+
 TASKS = "tagger", "chunker", "ner", "parser"
 
 RUNS: dict[str, tuple[str, list[str]]] = {
@@ -55,6 +85,10 @@ RUNS: dict[str, tuple[str, list[str]]] = {
     "frozen_minilm": ("configs/ner/frozen.cfg", [*CACHE, *MINILM, *SIX_LAYERS]),
     "frozen_mpnet_chunks": ("configs/chunker/frozen.cfg", [*CACHE, *MPNET]),
     "frozen_mpnet_tags": ("configs/tagger/frozen.cfg", [*CACHE, *MPNET]),
+    "only_psa": ("configs/ner/frozen.cfg", [*CACHE, *MPNET, *only(PSA)]),
+    "only_tener": ("configs/ner/frozen.cfg", [*CACHE, *MPNET, *only(TENER)]),
+    "only_bilstm": ("configs/ner/frozen.cfg", [*CACHE, *MPNET, *only(BILSTM)]),
+    "only_crf": ("configs/ner/frozen.cfg", [*CACHE, *MPNET, *only(None)]),
     "finetuned_mpnet": ("configs/ner/pretrained.cfg", MPNET),
     "finetuned_minilm": ("configs/ner/pretrained.cfg", MINILM),
     "spacy_minilm": ("benchmarks/pretrained/spacy_transformer.cfg", MINILM),
