@@ -12,6 +12,7 @@ NAME is one of:
 - `frozen_mpnet_half`: `frozen_mpnet` with half of the units in the BiLSTM
 - `frozen_mpnet_chunks`: configs/chunker/frozen.cfg, for CoNLL-2000
 - `frozen_mpnet_tags`: configs/tagger/frozen.cfg, for the corpus wsj
+- `frozen_mpnet_trees`: configs/parser/frozen.cfg with fewer passes, for the corpus wsj_trees
 - `only_psa`, `only_tener`, `only_bilstm`, `only_crf`: `frozen_mpnet` without word vectors,
   characters and memory of the document: only the encoder's features, below PSA-BiLSTM, TENER, a
   BiLSTM, or directly below the CRF
@@ -85,6 +86,16 @@ RUNS: dict[str, tuple[str, list[str]]] = {
     "frozen_minilm": ("configs/ner/frozen.cfg", [*CACHE, *MINILM, *SIX_LAYERS]),
     "frozen_mpnet_chunks": ("configs/chunker/frozen.cfg", [*CACHE, *MPNET]),
     "frozen_mpnet_tags": ("configs/tagger/frozen.cfg", [*CACHE, *MPNET]),
+    "frozen_mpnet_trees": (
+        "configs/parser/frozen.cfg",
+        [
+            *CACHE,
+            *MPNET,
+            "paths.vectors=corpus/wsj/vectors",
+            "training.eval_frequency=692",
+            "training.optimizer.learn_rate.total_steps=5537",
+        ],
+    ),
     "only_psa": ("configs/ner/frozen.cfg", [*CACHE, *MPNET, *only(PSA)]),
     "only_tener": ("configs/ner/frozen.cfg", [*CACHE, *MPNET, *only(TENER)]),
     "only_bilstm": ("configs/ner/frozen.cfg", [*CACHE, *MPNET, *only(BILSTM)]),
