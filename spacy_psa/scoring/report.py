@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spacy_psa.corpora.atomic import write_json, write_text
+from spacy_psa.errors import InputError
 from spacy_psa.scoring.partial_credit import SCHEMES
 from spacy_psa.scoring.result import measure
 
@@ -31,8 +32,15 @@ def report(
     """Measure a pipeline, and write the result to OUTPUT.json and OUTPUT.md.
 
     The arguments are those of `measure`, as is the result.
+
+    Raises:
+        InputError: if nothing can be scored.
     """
     result = measure(nlp, model, test, data, log)
+    if not overall(result):
+        raise InputError(
+            f"{test}: has none of the annotation that {model} predicts; use annotated documents"
+        )
     # with_suffix would remove the end of a name like psa.v1.
     write_json(output.with_name(f"{output.name}.json"), result)
     page = markdown(result, nlp.config.to_str())

@@ -80,11 +80,13 @@ def test_scores_are_those_of_spacys_scorer(model, test_set, tmp_path):
     assert None not in written["scores"].values()
 
 
-def test_entities_that_no_component_predicts_get_no_partial_credit(test_set, tmp_path):
+def test_entities_that_no_component_predicts_get_no_partial_credit(tmp_path):
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer")
     nlp.to_disk(tmp_path / "model")
-    succeed(run(tmp_path / "model", test_set, "--output", tmp_path / "out"))
+    doc = Doc(nlp.vocab, words=["Ada", "left"], ents=["B-PER", "O"], sent_starts=[True, False])
+    DocBin(docs=[doc]).to_disk(tmp_path / "test.spacy")
+    succeed(run(tmp_path / "model", tmp_path / "test.spacy", "--output", tmp_path / "out"))
     assert json.loads((tmp_path / "out.json").read_text())["partial_credit"] == {}
 
 
@@ -171,6 +173,13 @@ def test_bad_test_file_gives_one_line(model, tmp_path, content):
         path.write_bytes(content)
     result = run(model, path, "--output", tmp_path / "out")
     assert_one_error(result, str(path))
+
+
+def test_documents_without_annotation_are_one_error_and_write_nothing(model, tmp_path):
+    DocBin(docs=[spacy.blank("en")("Ada saw London")]).to_disk(tmp_path / "bare.spacy")
+    result = run(model, tmp_path / "bare.spacy", "--output", tmp_path / "report")
+    assert_one_error(result, "bare.spacy: has none of the annotation that")
+    assert not list(tmp_path.glob("report*"))
 
 
 def test_labels_are_shown_as_they_are(tmp_path):
