@@ -63,7 +63,7 @@ ENTRIES = {
         f"The spans of `doc.spans[spans_key]`, unless `overwrite = true`; {GROUPS}.",
     ),
     "constituency_parser": Entry(
-        '`doc.spans["constituents"]` of the training data, one sentence per doc (see '
+        '`doc.spans["constituents"]` of the training data (see '
         "[`spacy-psa.TreeCorpus.v1`](training.md#treecorpus)); `token.tag_` for a tag head.",
         '`doc.spans["constituents"]`, in preorder. With `confidence = true`: their posteriors '
         'in `attrs["scores"]`. With a tag head: `token.tag_`.',

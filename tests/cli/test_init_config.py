@@ -173,7 +173,8 @@ def test_a_config_reads_no_more_wordpieces_than_the_encoder(files, tmp_path, fro
     folder = write_encoder(tmp_path / "encoder", max_position_embeddings=50)
     config = tmp_path / "config.cfg"
     succeed(run(config, *files, "--base", folder, *["--frozen"] * frozen))
-    changes = "--training.max_steps", 1, "--training.eval_frequency", 1
+    changes = ["--training.max_steps", 1, "--training.eval_frequency", 1]
+    changes += ["--paths.cache", tmp_path / "cache"] if frozen else []
     succeed(command("train")(config, "--output", tmp_path / "training", *changes))
     text = str(load_config(config)["components"])
     assert "'window': 48, 'context': 8" in text
