@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from numbers import Real
 from typing import Any, cast
+from warnings import warn
 
 import torch
 from thinc.api import Optimizer, xp2torch
@@ -125,6 +126,9 @@ class Rates:
         layer_decay: a factor for each layer of a PreTrainedModel that is between a weight and its
             output (Howard and Ruder 2018, section 3.2).
 
+    Attributes:
+        used: the patterns that have counted for a parameter, and "" if none did for one.
+
     Examples:
         >>> rates = Rates({"pretrained": 1.0, "Linear.bias": 0.0, "*": 100.0})
         >>> [rates.factor(name) for name in ("Linear.bias", "Linear.weight")]
@@ -137,12 +141,15 @@ class Rates:
         check_rates(layer_decay=layer_decay)
         self.rates = dict(rates)
         self.layer_decay = layer_decay
+        self.used: set[str] = set()
 
     def factor(self, name: str, pretrained: bool = False) -> float:
         """Return the factor of a parameter, without that of its layer."""
         for pattern, factor in self.rates.items():
             if pretrained if pattern == PRETRAINED else fnmatchcase(name, pattern):
+                self.used.add(pattern)
                 return factor
+        self.used.add("")
         return 1.0
 
     def groups(self, module: nn.Module) -> list[dict[str, Any]]:
@@ -211,6 +218,19 @@ class AdaptiveOptimizer(TensorOptimizer):
         if self.rates is None:
             return super().make_for(module)
         return self.make(self.rates.groups(module))
+
+    def step_schedules(self) -> None:
+        """As in thinc; after the first update, a warning names patterns that count for nothing."""
+        super().step_schedules()
+        if self.rates is None or not self.rates.used:  # as in a training that continues
+            return
+        for pattern in self.rates.rates.keys() - self.rates.used - {"*"}:
+            warn(
+                f"rates: the pattern {pattern!r} counts for no parameter; correct it, or put it "
+                "before the patterns that match the same",
+                stacklevel=2,
+            )
+        self.rates.used.update(self.rates.rates)
 
     def __call__(
         self, key: tuple[int, str], weights: Any, gradient: Any, *, lr_scale: float = 1.0

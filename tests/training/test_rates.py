@@ -67,6 +67,21 @@ def test_the_first_pattern_that_matches_counts():
     assert rates.factor("Other.weight") == 1.0
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_pattern_that_counts_for_no_parameter_is_named_once():
+    net = small_net()
+    optimizer = adamw(0.01, rates={"pretraind": 1.0, "*": 20.0, "*.bias": 0.0})
+    set_gradients(net, 0)
+    optimizer.update_module(1, net)
+    with pytest.warns(UserWarning) as warnings:
+        optimizer.step_schedules()
+    named = sorted(str(w.message).split(";")[0] for w in warnings)
+    assert named == [
+        f"rates: the pattern '{p}' counts for no parameter" for p in ("*.bias", "pretraind")
+    ]
+    optimizer.step_schedules()
+
+
 def test_one_rate_for_all_is_the_rate_without_groups():
     """To the bit, since biases have no weight decay here in either."""
     plain, grouped = small_net(), small_net()
