@@ -19,7 +19,10 @@ def better(names: str, others: str) -> tuple[float, ...]:
 
     Two decoders of the same models are compared model by model.
     """
-    ours, theirs = (_records.raw(f"{each}:model") for each in (names, others))
+    ours, theirs = (
+        [record["results"].get("model", record["command"]) for record in _records.records(each)]
+        for each in (names, others)
+    )
     return tuple(
         probability_better(_table(names, t), _table(others, t), same_models=ours == theirs)
         for t in TESTS
