@@ -68,15 +68,17 @@ def only(encode: dict[str, Any] | None) -> list[str]:
     return [f"components.ner.model.tok2vec={json.dumps(model)}"]
 
 
-SETTINGS = {"hidden": 200, "input_dropout": 0.55, "precision": "auto"}
-PSA = {**SETTINGS, "@architectures": "spacy-psa.PSABiLSTM.v1", "lstm_output_dropout": 0.55}
+LSTM = {"hidden": 200, "input_dropout": 0.55, "precision": "auto"}
+PSA = {**LSTM, "@architectures": "spacy-psa.PSABiLSTM.v1", "lstm_output_dropout": 0.55}
 TENER = {
     "@architectures": "spacy-psa.TENER.v1",
     "heads": 4,
     "head_width": 50,
+    "input_dropout": 0.3,
     "output_dropout": 0.4,
+    "precision": "auto",
 }
-BILSTM = {**SETTINGS, "@architectures": "spacy-psa.BiLSTM.v1", "output_dropout": 0.55}
+BILSTM = {**LSTM, "@architectures": "spacy-psa.BiLSTM.v1", "output_dropout": 0.55}
 
 TASKS = "tagger", "chunker", "ner", "parser"
 

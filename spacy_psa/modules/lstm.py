@@ -21,7 +21,6 @@ from spacy_psa import kernels
 from spacy_psa.errors import check_choice, check_rates, check_sizes
 from spacy_psa.modules.dropout import Dropout
 from spacy_psa.modules.products import (
-    ROWS,
     Distinct,
     Multiplier,
     Precision,
@@ -402,7 +401,7 @@ class Recurrence(torch.autograd.Function):
         x, gates, cells, squashed, out, *weights = ctx.saved_tensors
         w_ih, w_hh = weights[:2], weights[2:]
         sizes, precision = ctx.sizes, ctx.precision
-        exact = x.shape[1] < ROWS or in_float32(precision, x.device)
+        exact = in_float32(precision, x.device, x.shape[1])
         d_hidden, d_cell = d_out.clone(), torch.zeros_like(d_out)
         d_gates = torch.empty_like(gates)
         flat = d_gates.flatten(2)

@@ -38,9 +38,12 @@ def products(precision: Precision, x: Tensor) -> torch.autocast:
     return torch.autocast(x.device.type, torch.bfloat16, enabled=enabled)
 
 
-def in_float32(precision: Precision, device: torch.device) -> bool:
-    """Whether products on a device are in float32."""
-    return precision == "float32" or used_precision(precision, device) == "float32"
+def in_float32(precision: Precision, device: torch.device, rows: int = ROWS) -> bool:
+    """Whether products of a number of rows are in float32 on a device.
+
+    Those of fewer than `ROWS` rows always are, since rounding makes them no faster.
+    """
+    return rows < ROWS or used_precision(precision, device) == "float32"
 
 
 def used_precision(precision: Precision, device: torch.device) -> Precision:
@@ -63,11 +66,10 @@ def affine(
 ) -> Tensor:
     """Compute x Wᵀ + b, with gradients: (..., d), (k, d), (k,) -> (..., k), all of one type.
 
-    In "bfloat16", the product and those of the gradients are rounded; products of fewer than `ROWS`
-    rows are not, since rounding makes them no faster.
+    In "bfloat16", the product and those of the gradients are rounded.
     """
     rows = x.flatten(0, -2)
-    if len(rows) < ROWS or in_float32(precision, x.device):
+    if in_float32(precision, x.device, len(rows)):
         return F.linear(x, weight, bias)
     product: Tensor = _Product.apply(rows, weight)
     return (product if bias is None else product + bias).unflatten(0, x.shape[:-1])
@@ -148,7 +150,7 @@ def adders(
     `rows` is the largest N.
     """
     matrices = list(matrices)
-    if rows < ROWS or in_float32(precision, matrices[0].device):
+    if in_float32(precision, matrices[0].device, rows):
         return [partial(Tensor.addmm_, mat2=matrix) for matrix in matrices]
     return [Rounded(matrix).add_to for matrix in matrices]
 
@@ -158,9 +160,14 @@ def linears(
 ) -> list[Multiplier]:
     """Return x Wᵀ + b as a function of x, without gradients, for each W; see `multipliers`."""
     pairs = zip(weights, biases, strict=True)
-    if len(x) < ROWS or in_float32(precision, x.device):
+    if in_float32(precision, x.device, len(x)):
         return [partial(F.linear, weight=weight, bias=bias) for weight, bias in pairs]
-    return [partial(Rounded(weight.t()).affine, bias=bias) for weight, bias in pairs]
+    return [_rounded(weight, bias) for weight, bias in pairs]
+
+
+def _rounded(weight: Tensor, bias: Tensor | None) -> Multiplier:
+    """Return x Wᵀ + b as a function of x, without gradients; W is rounded once for all calls."""
+    return partial(Rounded(weight.t()).affine, bias=bias)
 
 
 def multipliers(precision: Precision, x: Tensor, *layers: nn.Module) -> Sequence[Multiplier]:
@@ -171,7 +178,7 @@ def multipliers(precision: Precision, x: Tensor, *layers: nn.Module) -> Sequence
     other than nn.Linear, such as those in int8, are returned as they are, and so are all for fewer
     than `ROWS` rows.
     """
-    if len(x) < ROWS or in_float32(precision, x.device):
+    if in_float32(precision, x.device, len(x)):
         return layers
     return [_multiplier(layer) if isinstance(layer, nn.Linear) else layer for layer in layers]
 
@@ -179,7 +186,7 @@ def multipliers(precision: Precision, x: Tensor, *layers: nn.Module) -> Sequence
 def _multiplier(layer: nn.Linear) -> Multiplier:
     if torch.is_grad_enabled():
         return partial(affine, weight=layer.weight, bias=layer.bias, precision="bfloat16")
-    return partial(Rounded(layer.weight.t()).affine, bias=layer.bias)
+    return _rounded(layer.weight, layer.bias)
 
 
 def multiplier_of_all(precision: Precision, x: Tensor, layers: Sequence[nn.Module]) -> Multiplier:

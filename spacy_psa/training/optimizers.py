@@ -224,13 +224,14 @@ class AdaptiveOptimizer(TensorOptimizer):
         super().step_schedules()
         if self.rates is None or not self.rates.used:  # as in a training that continues
             return
-        for pattern in self.rates.rates.keys() - self.rates.used - {"*"}:
-            warn(
-                f"rates: the pattern {pattern!r} counts for no parameter; correct it, or put it "
-                "before the patterns that match the same",
-                stacklevel=2,
-            )
-        self.rates.used.update(self.rates.rates)
+        for pattern in self.rates.rates:
+            if pattern not in self.rates.used and pattern != "*":
+                self.rates.used.add(pattern)  # so that it is named once
+                warn(
+                    f"rates: the pattern {pattern!r} counts for no parameter; correct it, or put "
+                    "it before the patterns that match the same",
+                    stacklevel=2,
+                )
 
     def __call__(
         self, key: tuple[int, str], weights: Any, gradient: Any, *, lr_scale: float = 1.0

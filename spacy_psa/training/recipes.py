@@ -269,7 +269,7 @@ def _use_encoder(config: dict[str, Any], name: str) -> None:
     depth = module.net.config.num_hidden_layers
     for embed in _concatenated(config["components"]):
         encoder = embed["encoder"]
-        if encoder["window"] > module.longest:
+        if encoder["window"] > module.longest:  # as much context in proportion
             encoder.update(window=module.longest, context=module.longest // 6)
         if encoder["frozen"]:  # the upper layers, and those below them
             groups = [range(max(1, top - 3), top + 1) for top in (depth, depth - 4)]
