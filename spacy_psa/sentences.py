@@ -88,6 +88,11 @@ def sentence_bounds(doc: Doc) -> Bounds:
     return [(0, len(doc))]
 
 
+def sentence_count(examples: Iterable[Example]) -> int:
+    """Count the sentences of predicted docs, without those that have no tokens."""
+    return sum(len(sentence_bounds(eg.predicted)) for eg in examples if len(eg.predicted))
+
+
 def sentence_starts(doc: Doc) -> list[bool]:
     """Return whether a sentence begins at each token; see `sentence_bounds`."""
     starts = [False] * len(doc)

@@ -4,9 +4,9 @@ import multiprocessing
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy
 import torch
@@ -19,11 +19,13 @@ from spacy.training import Example, validate_examples
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
+from torch import Tensor
 
 from spacy_psa.architectures.sentencewise import listens
 from spacy_psa.bridge.encoder_weights import encoder_weights_in
 from spacy_psa.bridge.optimizer import clip_gradients
 from spacy_psa.errors import InputError, check_amounts, naming
+from spacy_psa.pipeline import overlap
 from spacy_psa.pipeline.analyses import BatchAnalyses, DocAnalyses, Ranked, SentenceAnalyses
 from spacy_psa.pipeline.coverage import check_saved
 from spacy_psa.pipeline.evidence import (
@@ -36,15 +38,26 @@ from spacy_psa.pipeline.evidence import (
 )
 from spacy_psa.pipeline.inference import Inference, checked_scores
 from spacy_psa.pipeline.initialization import SAMPLE, check_list, read_examples
-from spacy_psa.pipeline.overlap import predictions
 from spacy_psa.pipeline.prepared import Prepared
-from spacy_psa.pipeline.reduction import Reduction
-from spacy_psa.pipeline.saving import all_or_nothing, note_changes, set_changes
-from spacy_psa.pipeline.settings import Setting, check_switch, joined_signature
+from spacy_psa.pipeline.settings import (
+    Setting,
+    all_or_nothing,
+    check_switch,
+    joined_signature,
+    note_changes,
+    set_changes,
+)
 from spacy_psa.pipeline.upstream import check_before, check_upstream
-from spacy_psa.sentences import Bounds, SplitDocs, document_batches, sentence_bounds
+from spacy_psa.sentences import (
+    Bounds,
+    SplitDocs,
+    document_batches,
+    sentence_bounds,
+    sentence_count,
+)
 
 Self = TypeVar("Self", bound="StructuredPipe")
+Reduction = Literal["mean", "sum"]
 
 
 class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
@@ -249,7 +262,12 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
         if multiprocessing.parent_process() is not None:
             # torch's threads do not survive the fork of nlp.pipe(n_process=...).
             torch.set_num_threads(1)
-        for docs, predicted in predictions(self, document_batches(stream, batch_size)):
+        batches = document_batches(stream, batch_size)
+        if overlap.AHEAD and self.model.ops.device_type == overlap.DEVICE:
+            predictions = overlap.predicted_ahead(self, batches)
+        else:
+            predictions = ((docs, partial(self.predict, docs)) for docs in batches)
+        for docs, predicted in predictions:
             try:
                 self.set_annotations(docs, predicted())
             except Exception:
@@ -474,7 +492,18 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
 
     @abstractmethod
     def _read_gold(self, examples: Sequence[Example]) -> Any:
-        """Read what `get_loss` needs of the annotation of examples; see `Prepared`."""
+        """Read what `get_loss` needs of the annotation of examples."""
+
+    def _gold(self, examples: Sequence[Example]) -> Any:
+        """Return what `_read_gold` reads, or has read already; see `Prepared`."""
+        known = examples.gold if isinstance(examples, Prepared) else {}
+        return known[self.name] if self.name in known else self._read_gold(examples)
+
+    def _reduced(self, losses: Tensor) -> Tensor:
+        """Reduce the losses (B,) of the sentences of an update to their mean, or to their sum."""
+        if self._reduction == "sum":
+            return losses.sum()
+        return losses.sum() / (sentence_count(self._whole) if self._whole else len(losses))
 
     def finish_update(self, sgd: Optimizer) -> None:
         """Clip the gradients of the model by their joint L2 norm, then update the weights.

@@ -1,11 +1,9 @@
-"""Predictions for a stream of docs; on a GPU, while the docs before are annotated."""
+"""Predictions on a GPU, while the docs before are annotated."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
-from functools import partial
-from itertools import repeat, tee
 from typing import Any
 
 import torch
@@ -19,23 +17,15 @@ DEVICE = "gpu"
 Predictions = Iterator[tuple[list[Doc], Callable[[], Any]]]
 
 
-def predictions(pipe: Any, batches: Iterable[list[Doc]]) -> Predictions:
-    """Predict batches of docs.
+def predicted_ahead(pipe: Any, batches: Iterable[list[Doc]]) -> Predictions:
+    """Predict the next batch in a thread, which mostly waits for the device.
 
-    On a GPU, a thread predicts the next batch, which mostly waits for the device. Meanwhile, the
-    program writes annotation to the docs of this one, uses them and makes new docs.
+    Meanwhile, the program writes annotation to the docs of this one, uses them and makes new docs.
 
-    Returns:
+    Yields:
         The docs, and a function that returns what `pipe.predict` does for them, or raises its
         error. A batch must have been annotated before the next is asked for.
     """
-    if AHEAD and pipe.model.ops.device_type == DEVICE:
-        return _ahead(pipe, batches)
-    first, second = tee(batches)
-    return zip(first, map(partial, repeat(pipe.predict), second))
-
-
-def _ahead(pipe: Any, batches: Iterable[list[Doc]]) -> Predictions:
     waiting: deque[tuple[list[Doc], Future[Any]]] = deque()
     pool = ThreadPoolExecutor(1, "predict", _use_gpu, (_gpu(),))
     try:

@@ -46,9 +46,3 @@ class Prepared(list[Example]):
         for name, pipe in nlp.pipeline:
             if name not in exclude and hasattr(pipe, "update"):
                 pipe.update(self, sgd=None, losses=losses, drop=drop)
-
-
-def gold_of(pipe: Any, examples: Sequence[Example]) -> Any:
-    """Return what a component reads of the annotation of examples, if need be by reading it."""
-    known = examples.gold if isinstance(examples, Prepared) else {}
-    return known[pipe.name] if pipe.name in known else pipe._read_gold(examples)

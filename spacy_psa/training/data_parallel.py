@@ -21,8 +21,7 @@ from spacy_psa.bridge.optimizer import torch_modules
 from spacy_psa.bridge.shim import shim_of
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.component import StructuredPipe
-from spacy_psa.pipeline.reduction import loss_share
-from spacy_psa.sentences import split_sentences
+from spacy_psa.sentences import sentence_count, split_sentences
 from spacy_psa.training.checkpoint import (
     get_random_states,
     models,
@@ -90,9 +89,14 @@ class DataParallel:
         return mine
 
     def _shares(self, mine: list[Example], everything: list[Example]) -> dict[str, float]:
-        """How much the gradients of each component count in this process."""
+        """How much the gradients of each component count in this process.
+
+        A loss is a sum over sentences, or a mean, of which a part has its share of the sentences.
+        """
+        count = sentence_count(everything)
+        share = sentence_count(mine) / count if count else 0.0
         own = {
-            name: loss_share(pipe, mine, everything)
+            name: 1.0 if pipe._reduction == "sum" else share
             for name, pipe in self.nlp.components
             if isinstance(pipe, StructuredPipe)
         }

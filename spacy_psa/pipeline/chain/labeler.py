@@ -27,12 +27,10 @@ from spacy_psa.pipeline.chain.extensions import register
 from spacy_psa.pipeline.chain.refined_chain import with_weights
 from spacy_psa.pipeline.chain.span_posteriors import Posterior
 from spacy_psa.pipeline.chain.span_tags import MISSING
-from spacy_psa.pipeline.component import StructuredPipe
+from spacy_psa.pipeline.component import Reduction, StructuredPipe
 from spacy_psa.pipeline.coverage import Calibrated
 from spacy_psa.pipeline.distillation import with_teacher
 from spacy_psa.pipeline.inference import Temperature, tempered
-from spacy_psa.pipeline.prepared import gold_of
-from spacy_psa.pipeline.reduction import Reduction, reduced
 from spacy_psa.pipeline.rehearsal import rehearse
 from spacy_psa.ragged import batches_by_size, mask, pad, to_device, unpad
 from spacy_psa.sentences import Bounds, sentence_bounds
@@ -320,7 +318,7 @@ class ChainLabeler(StructuredPipe):
                 losses = smoothed(losses, chain, self._label_smoothing * known.to(losses))
             if self._teacher is not None:
                 losses = with_teacher(self, losses, chain, examples)
-            return reduced(self, losses)
+            return self._reduced(losses)
 
         return differentiate(self.model, scores, loss, self._apart)
 
@@ -349,7 +347,7 @@ class ChainLabeler(StructuredPipe):
 
     def _padded_gold(self, examples: Sequence[Example], chain: LinearChain) -> Tensor:
         """Read the gold tags of the sentences of a chain: (B, n), MISSING without annotation."""
-        flat = torch.from_numpy(gold_of(self, examples))
+        flat = torch.from_numpy(self._gold(examples))
         return pad(to_device(flat, chain.device), chain.lengths)
 
     def _with_costs(self, chain: LinearChain, gold: Tensor) -> LinearChain:

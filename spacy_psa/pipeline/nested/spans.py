@@ -19,7 +19,7 @@ from spacy_psa.bridge.layers import differentiate
 from spacy_psa.errors import InputError, check_choice, check_rates, check_sizes, naming
 from spacy_psa.modules.span_scorer import span_counts
 from spacy_psa.pipeline.chain.extensions import register
-from spacy_psa.pipeline.component import StructuredPipe
+from spacy_psa.pipeline.component import Reduction, StructuredPipe
 from spacy_psa.pipeline.coverage import Calibrated
 from spacy_psa.pipeline.default_models import SPANS
 from spacy_psa.pipeline.distillation import with_teacher
@@ -64,8 +64,6 @@ from spacy_psa.pipeline.nested.places import (
     token_count,
     translate,
 )
-from spacy_psa.pipeline.prepared import gold_of
-from spacy_psa.pipeline.reduction import Reduction, reduced
 from spacy_psa.pipeline.rehearsal import rehearse
 from spacy_psa.pipeline.settings import Setting, component_factory
 from spacy_psa.pipeline.written import is_noted, note, preorder, spans_now, write_group
@@ -452,7 +450,7 @@ class NestedSpanLabeler(StructuredPipe):
                 `unfitting` is "refuse".
         """
         examples = examples if isinstance(examples, list) else list(examples)
-        gold = gold_of(self, examples)
+        gold = self._gold(examples)
 
         def loss(flat: Tensor) -> Tensor:
             dist = self._trained(scores, flat)
@@ -462,7 +460,7 @@ class NestedSpanLabeler(StructuredPipe):
                 losses = smoothed(losses, dist, share)
             if self._teacher is not None:
                 losses = with_teacher(self, losses, dist, examples)
-            return reduced(self, losses)
+            return self._reduced(losses)
 
         return differentiate(self.model, scores, loss)
 

@@ -18,7 +18,6 @@ from spacy_psa.bridge.layers import differentiate, join_rows
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.parser.chart import span_count, span_tree
 from spacy_psa.pipeline.parser.constituents import Sentence, gold_trees, named, word_sentences
-from spacy_psa.pipeline.prepared import gold_of
 from spacy_psa.ragged import to_device
 from spacy_psa.structs.cross_entropy import cross_entropy
 from spacy_psa.structs.span_cells import Tree
@@ -75,7 +74,7 @@ def read_gold(pipe: Any, examples: Sequence[Example]) -> Gold:
     Args:
         pipe: the `ConstituencyParser`; its `labels[i]` has the number i + 1 in a tree.
     """
-    gold: Gold = gold_of(pipe, examples)
+    gold: Gold = pipe._gold(examples)
     if pipe._whole:
         gold = gold._replace(whole=read_own(pipe, pipe._whole))
     if pipe._teacher is None:
