@@ -5,7 +5,7 @@ A record is a JSON object with exactly these keys:
 - `format`: "spacy-psa record 1"
 - `experiment`: the name of the folder below `benchmarks`
 - `name`: the name of the file in that folder's `results`, without ".json"
-- `kind`: the kind of `results`, a key of `KINDS`
+- `kind`: the kind of `results`, one of `Kind`
 - `date`: when it was measured, ISO 8601, or null
 - `command`: the command that measured it, as it was at `commit`, or null
 - `commit`: the git commit of the code, 7 to 40 hexadecimal digits, or null
@@ -21,8 +21,8 @@ A record is a JSON object with exactly these keys:
 The kinds of results:
 
 - `training`: a pipeline, its training and its scores; `TrainingResults`
-- `speed`: sections of `spacy_psa.laboratory.performance.sections`; `SpeedResults`
-- `calibration`: the figures of `spacy-psa calibrate --json`; `CalibrationResults`
+- `speed`: sections of `spacy_psa.laboratory.performance.sections`
+- `calibration`: the figures of `spacy-psa calibrate --json`
 - `figures`: any other object; the docstring of the script that writes it names its keys
 """
 
@@ -31,7 +31,7 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -48,7 +48,6 @@ IDLE = "Does not apply"
 MD5 = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 Share = Annotated[float, Field(ge=0, le=1)]
 Kind = Literal["training", "speed", "calibration", "figures"]
-T = TypeVar("T")
 
 
 class Strict(BaseModel):
@@ -127,121 +126,6 @@ class TrainingResults(Strict):
         return self
 
 
-class Spread(Strict):
-    median: float
-    lower: float
-    upper: float
-    least: float
-    most: float
-
-
-class Run(Strict):
-    amount: float
-    seconds: float
-    cpu_seconds: float
-
-
-class Summary(Strict):
-    """The rates of a row by the clock and by processor time, and its runs."""
-
-    per_second: Spread
-    per_cpu_second: Spread
-    runs: list[Run]
-
-
-class Section(Strict, Generic[T]):
-    rows: dict[str, T]
-
-
-class WordSection(Section[T], Generic[T]):
-    words: int
-
-
-class TrainingSteps(Section[Summary]):
-    batch: int
-    steps: int
-
-
-class Peak(Strict):
-    words: int
-    seconds: float
-    loaded_bytes: int
-    peak_bytes: int
-
-
-class Streams(Strict):
-    stream: list[Peak]
-    long: list[Peak]
-
-
-class SpeedResults(Strict):
-    """The sections that were timed, with the path of each pipeline in `rows`."""
-
-    settings: dict[str, Any]
-    rows: dict[str, str]
-    annotation: WordSection[Summary] | None = None
-    training: TrainingSteps | None = None
-    loading: Section[Summary] | None = None
-    memory: Section[Streams] | None = None
-    lengths: WordSection[dict[str, Summary]] | None = None
-    labels: WordSection[dict[str, Summary]] | None = None
-
-
-class Bin(Strict):
-    lower: float
-    upper: float
-    size: int
-    confidence: float | None
-    accuracy: float | None
-
-
-class Fit(Strict):
-    """How well confidences fit the truth at one temperature; older records have no `f1`."""
-
-    f1: float | None = None
-    ece: float | None
-    ece_adaptive: float | None
-    brier: float | None
-    aupr: float | None
-    nll: float
-    bins: list[Bin]
-
-
-class Change(Strict, Generic[T]):
-    before: T
-    after: T
-
-
-class Calibrated(Change[Fit]):
-    path: str
-    documents: int
-    gold_spans: int
-
-
-class CalibrationModel(Strict):
-    path: str
-    pipe: str
-
-
-class CalibrationResults(Strict):
-    """`data` has "dev" and, if there was test data, "test"."""
-
-    model: CalibrationModel
-    criterion: str
-    temperature: Change[float]
-    decode: Change[str] | None = None
-    """None in records from before the option `--decode`."""
-    data: dict[Literal["dev", "test"], Calibrated]
-
-
-KINDS: dict[Kind, type[Strict] | None] = {
-    "training": TrainingResults,
-    "speed": SpeedResults,
-    "calibration": CalibrationResults,
-    "figures": None,
-}
-
-
 class Machine(BaseModel):
     """The computer; `cores` are those that the process could use."""
 
@@ -280,11 +164,10 @@ class Record(Strict):
         said = explained(self.note)
         if sorted(said) != sorted(null):
             raise ValueError(f"null are {null}, but the note explains {said}")
-        if self.kind == "training" and self.config is None:
-            raise ValueError("a training needs its config")
-        results = KINDS[self.kind]
-        if results is not None:
-            results.model_validate(self.results)
+        if self.kind == "training":
+            if self.config is None:
+                raise ValueError("a training needs its config")
+            TrainingResults.model_validate(self.results)
         return self
 
 
