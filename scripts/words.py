@@ -24,12 +24,12 @@ PLACES = [
 WORDS = {
     r"\bgives?\b(?! up\b)": "returns, yields, produces, provides, has",
     r"\btakes?\b": "accepts, needs, uses, reads, expects",
-    r"(?<!there )(?<!There )\b(is|are|was|were) no\b(?! longer| more)": "is not a, has no",
-    r"(?:^|(?<=[.;:] ))[Ww]hat (?![^.]*\?)": "name the thing: the settings that, everything that",
+    r"(?<!there )\b(is|are|was|were) no\b(?! longer| more)": "is not a, has no",
+    r"(?:^|(?<=[.;:] ))what (?![^.]*\?)": "name the thing: the settings that, everything that",
     r"\bsays?\b": "means, describes, states, reports, shows",
     r"\bstands?\b": "is, is written, is stored",
     r"\balone\b": "only",
-    r"\b[Tt]old\b": "stated, described, distinguished",
+    r"\btold\b": "stated, described, distinguished",
     r"\bbeside\b": "next to, compared with, in addition to",
     r", too[.;:)]": "also",
 }
@@ -38,7 +38,8 @@ NAMES = {"told", "another", "one", "found", "of_spans", "known_of"}
 """Names of variables and functions that could be the name of anything."""
 ALLOWED = re.compile(
     r"takes? place|stands? (?:for|in for)\b|stand-?alone|(?:leaves?|left) alone|what it is for"
-    r"|that is to say|takes? (?:[^\s.;]+ ){0,4}?(?:seconds?|minutes?|hours?|time|long|longer)\b"
+    r"|that is to say|takes? (?:[^\s.;]+ ){0,4}?(?:seconds?|minutes?|hours?|time|long|longer)\b",
+    re.IGNORECASE,
 )
 """Phrases in which a pattern is right."""
 STARTS = re.compile(r"(?:[-*|#>]|\d+\.) ")
@@ -129,7 +130,7 @@ def findings(path: Path) -> Iterator[Finding]:
         starts = list(accumulate((len(line) + 1 for _, line in paragraph[:-1]), initial=0))
         text = ALLOWED.sub(lambda allowed: "_" * len(allowed[0]), text)
         for pattern, advice in WORDS.items():
-            for match in re.finditer(pattern, text):
+            for match in re.finditer(pattern, text, re.IGNORECASE):
                 number, line = paragraph[bisect(starts, match.start()) - 1]
                 yield Finding(path, number, match[0].strip(), advice, line)
     if path.suffix == ".py":

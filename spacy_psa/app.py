@@ -80,7 +80,7 @@ class Commands(TyperGroup):
 
 
 def name_of(command: typer.Typer | Callable[..., None]) -> str:
-    """Give the name of a command, or of an app with several, as it is typed."""
+    """Return the name of a command, or of an app with several, as it is typed."""
     if isinstance(command, typer.Typer):
         return str(command.info.name)
     return command.__name__.replace("_", "-")

@@ -51,7 +51,7 @@ def _computed(vocab: Any) -> bool:
 
 
 def _renew(vocab: Any) -> None:
-    """Give a vocabulary tables without marks: one with its strings, and one without lexemes."""
+    """Set tables without marks in a vocabulary: one with its strings, and one without lexemes."""
     strings = vocab.strings
     table = PreshMap()
     for key, string in strings._map.items():

@@ -26,14 +26,14 @@ def test_findings_have_their_line_and_word(tmp_path):
         '"""It takes time to stand for a name.\n\n    >>> gives(1)\n    """\n\n'
         "told = 'gives'  # What it\n# says is this.\n"
     )
-    config.write_text("# One beside another.\ngives = 1\n")
+    config.write_text("# Beside another.\ngives = 1\n")
     found = [
         (finding.path.name, finding.line, finding.word)
         for path in words.files([tmp_path])
         for finding in words.findings(path)
     ]
     assert found == [
-        ("config.cfg", 1, "beside"),
+        ("config.cfg", 1, "Beside"),
         ("module.py", 6, "What"),
         ("module.py", 7, "says"),
         ("module.py", 6, "told"),

@@ -127,7 +127,7 @@ class Pipeline:
         return lambda: sum(len(doc) for doc in nlp.pipe(docs, **settings))
 
     def relabel(self, count: int) -> None:
-        """Give the last component new weights for so many labels."""
+        """Make new weights for so many labels in the last component."""
         nlp, (name, pipe) = self.nlp, cast(Any, self.nlp.pipeline[-1])
         if nlp.get_pipe_meta(name).factory == "ner":
             for i in range(count - len(pipe.labels)):

@@ -228,7 +228,7 @@ def _mark_chunks(node: Node, verb_group: int, outer: int = 0) -> None:
 
 
 def _runs(keys: list[tuple[str, int] | None]) -> list[Span]:
-    """Give runs of equal keys as (start, end, label)."""
+    """List the runs of equal keys as (start, end, label)."""
     spans: list[Span] = []
     start = 0
     for i in range(1, len(keys) + 1):

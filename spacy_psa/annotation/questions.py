@@ -36,7 +36,7 @@ class Question(Protocol):
     """The encoder of JSON lines; None for that of the annotation."""
 
     def take(self, record: Record, answer: Any) -> None:
-        """Take the answer for the document of a record."""
+        """Add the answer for the document of a record."""
 
     def finish(self, watch: Watch) -> None:
         """Write the result, after the last document."""

@@ -130,7 +130,7 @@ def sync_tree(folder: Path) -> None:
 
 
 def _beside(path: Path) -> Path:
-    """Give a hidden name that is not in use.
+    """Return a hidden name that is not in use.
 
     It is in the same folder, because os.replace is atomic only within one file system. It is not
     made of the process number, because containers that share a folder may have equal numbers.

@@ -251,12 +251,12 @@ def check_consistent(
 
 
 def overlap(first: Node, second: Node) -> str | None:
-    """Say that two spans, in order, share tokens."""
+    """Return "overlap" if two spans, in order, share tokens."""
     return "overlap" if second[0] < first[1] else None
 
 
 def cross(first: Node, second: Node) -> str | None:
-    """Say that two spans, in order, share tokens, but neither is within the other."""
+    """Return "cross" if two spans, in order, share tokens, but neither is within the other."""
     return "cross" if first[0] < second[0] < first[1] < second[1] else None
 
 

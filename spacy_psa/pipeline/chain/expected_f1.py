@@ -156,7 +156,7 @@ def _joint(
 
 
 def _quadrature(degree: int) -> tuple[Floats, Floats]:
-    """Give the nodes from 0 to 1 of Gauss-Legendre quadrature, and their shares.
+    """Return the nodes from 0 to 1 of Gauss-Legendre quadrature, and their shares.
 
     n nodes are exact up to degree 2n - 1. Up to n² / 8, the relative error for a power of x is
     about 1e-11.
@@ -166,7 +166,7 @@ def _quadrature(degree: int) -> tuple[Floats, Floats]:
 
 @cache
 def _gauss_legendre(count: int) -> tuple[Floats, Floats]:
-    """Give `count` nodes from 0 to 1, and their shares."""
+    """Return `count` nodes from 0 to 1, and their shares."""
     nodes, shares = numpy.polynomial.legendre.leggauss(count)
     return (nodes + 1) / 2, shares / 2
 

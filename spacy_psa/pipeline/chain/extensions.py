@@ -88,7 +88,7 @@ def doc_confidence(doc: Doc) -> dict[str, list[float]]:
 
 
 def set_doc_confidence(doc: Doc, scores: dict[str, list[float]]) -> None:
-    """Give the span groups of a doc their scores, as the setter of `Doc._.confidence`.
+    """Set the scores of span groups of a doc, as the setter of `Doc._.confidence`.
 
     ValueError if a group is missing, or has another number of spans.
     """

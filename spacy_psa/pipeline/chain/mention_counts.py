@@ -76,7 +76,7 @@ class TextCounts:
     def intervals(
         self, corrections: Mapping[str, CountCorrection] | None = None
     ) -> dict[str, dict[str, tuple[float, float]]]:
-        """Give the numbers of each label their 95% intervals.
+        """Compute the 95% intervals of the numbers of each label.
 
         Args:
             corrections: those of `spacy-psa calibrate --counts`; None for none.

@@ -68,7 +68,7 @@ class RefinedChain(LinearChain):
         return next((label for (_, label), own in self.own[row].items() if own == name), name)
 
     def spans(self, row: int, named: Spans) -> Spans:
-        """Give spans of a sentence, read by `scheme`, their labels."""
+        """Return spans of a sentence, which were read by `scheme`, with their labels."""
         return [(start, end, self.label(row, name)) for start, end, name in named]
 
 

@@ -160,7 +160,7 @@ def _pairs(chain: LinearChain, previous: Integers, tags: Integers) -> Floats:
 
 
 def _shift(values: Floats) -> Floats:
-    """Give each token the value of the token before it, and 0 to the first."""
+    """Return for each token the value of the token before it, and 0 for the first."""
     return numpy.concatenate([numpy.zeros_like(values[:, :1]), values[:, :-1]], 1)
 
 

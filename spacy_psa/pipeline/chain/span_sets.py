@@ -113,7 +113,7 @@ class _Group(NamedTuple):
         return bool((numpy.diff(self.gains) <= 0).all())
 
     def set_of(self, size: int) -> list[int]:
-        """Give the places of the spans of the heaviest set of a size."""
+        """Find the places of the spans of the heaviest set of a size."""
         chosen = list[int]()
         i = len(self.best) - 1
         while len(chosen) < size:

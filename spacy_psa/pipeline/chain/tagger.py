@@ -277,7 +277,7 @@ class CRFTagger(ChainLabeler):
 
 
 def _differ(first: Node, second: Node) -> str | None:
-    """Say that two spans overlap and have different tags."""
+    """Return "overlap" if two spans overlap and have different tags."""
     return overlap(first, second) if first[2] != second[2] else None
 
 

@@ -91,7 +91,7 @@ def _choose(doc: Doc, rules: Rules | None) -> Choose:
 
 
 def _parsed(node: Span, constituents: Iterable[Span]) -> tuple[list[Token], Parsed]:
-    """Give the words of a node, and its subtree over them, without white space."""
+    """Return the words of a node, and its subtree over them, without white space."""
     words = [token for token in node if token.text.strip()]
     place = {token.i: i for i, token in enumerate(words)}
     spans = [(place[c.start], place[c.end - 1] + 1, c.label_) for c in constituents]

@@ -190,7 +190,7 @@ class AnnotationStore:
             _keep(database, annotator, key, text)
 
     def undo(self, annotator: str, component: str, key: str = "") -> int | None:
-        """Take the last decisions of an annotator back, and return the number of their text.
+        """Undo the last decisions of an annotator, and return the number of their text.
 
         None if nothing is left to undo. The key of this action is saved.
         """

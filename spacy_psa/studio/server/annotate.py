@@ -110,7 +110,7 @@ def annotate_view(work: Annotating, guidelines: Path | None = None) -> View:
 
         @router.post("/api/annotation/undo", response_model=None)
         async def undo(asked: Acting) -> Response:
-            """Take the last decisions of an annotator back, and show their text."""
+            """Undo the last decisions of an annotator, and show their text."""
             return await answered(asked, partial(work.undo, asked.annotator, asked.key))
 
         @router.post("/api/annotation/texts")

@@ -160,7 +160,7 @@ class Annotating:
         return self._answer(shown, annotator)
 
     def undo(self, annotator: str, key: str, model: ServedModel) -> Row:
-        """Take the last decisions back, once for each `key`, and answer with their text."""
+        """Undo the last decisions, once for each `key`, and answer with their text."""
         name = self.component.name
         number = self.store.done(annotator, key) if key else None
         if number is None:
