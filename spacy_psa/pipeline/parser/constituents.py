@@ -161,7 +161,7 @@ def named(doc: Doc) -> str:
 def letters_before(doc: Doc) -> NDArray[numpy.int64]:
     """Count the characters that are not white space before each token, and in all: (n + 1,)."""
     words, _ = words_and_spaces(doc)
-    return numpy.cumsum([0, *(len("".join(word.split())) for word in words)])
+    return numpy.cumsum([0, *[len("".join(word.split())) for word in words]])
 
 
 def nested(

@@ -345,11 +345,13 @@ class ConstituencyParser(StructuredPipe):
                 doc[i].tag_ = tag
             spans = [given.get(c[:3]) or Span(doc, c.start, c.end, c.label) for c in constituents]
             scored = [c.confidence for c in constituents] if self.confidence else None
-            own = [(s, c) for s, c in zip(spans, constituents) if c[:3] not in given]
-            items: list[Span | Token] = [*(span for span, _ in own), *(doc[i] for i in tags)]
-            sure = [*(c.confidence for _, c in own), *(1.0 for _ in tags)]
+            own: list[tuple[Span | Token, float]] = [
+                (s, c.confidence) for s, c in zip(spans, constituents) if c[:3] not in given
+            ]
+            own += [(doc[i], 1.0) for i in tags]
+            sure = [value for _, value in own] if self.confidence else None
             write_group(doc, key, spans, scored)
-            note(key, doc, items, sure if self.confidence else None)
+            note(key, doc, [item for item, _ in own], sure)
 
     def parse(self, words: Sequence[str | tuple[str, str]]) -> "NltkTree":
         """Parse one sentence of given words.

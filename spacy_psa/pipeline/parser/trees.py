@@ -1,33 +1,38 @@
-"""The analyses of sentences under a chart, and the ways to choose a tree."""
+"""The analyses of sentences under a chart: ways to choose a tree, and its constituents."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.analyses import BatchAnalyses, SentenceAnalyses
 from spacy_psa.pipeline.evidence import Evidence
 from spacy_psa.pipeline.inference import Batch
-from spacy_psa.pipeline.parser.chart import (
-    Constituent,
-    Known,
-    Shares,
-    chart_constituents,
-    label_parts,
-    label_shares,
-    span_row,
-)
-from spacy_psa.pipeline.parser.constituents import JOIN, Sentence
+from spacy_psa.pipeline.parser.chart import Known, Place, span_row
+from spacy_psa.pipeline.parser.constituents import FLAT, JOIN, Sentence, token_nodes
 from spacy_psa.structs.span_cells import Tree
 from spacy_psa.structs.tree import SpanTree
 from spacy_psa.structs.tree_f1 import best_expected_f1
 
 Decode = Literal["cky", "mbr"]
+Shares = NDArray[numpy.floating[Any]]
+
+
+class Constituent(NamedTuple):
+    """A constituent over the tokens of a doc."""
+
+    start: int
+    end: int
+    label: str
+    confidence: float
+    """The posterior probability; 0 if it was not asked for, or the sentence was not parsed."""
 
 
 class ParsedSentence(NamedTuple):
@@ -168,3 +173,70 @@ def joined(parts: Sequence[Parse]) -> Parse:
     """Join the parses of the sentences of a doc."""
     tags = {i: tag for part in parts for i, tag in part.tags.items()}
     return Parse([node for part in parts for node in part.constituents], tags)
+
+
+def chart_constituents(
+    tree: Tree,
+    labels: Sequence[str],
+    sentence: Sentence,
+    shares: Shares | None = None,
+    kept: Mapping[Place, Sequence[str]] | None = None,
+) -> list[Constituent]:
+    """Translate a tree of the chart into constituents over tokens.
+
+    The posterior of a constituent is the sum over all chains over its words that hold its label.
+
+    Args:
+        labels: the labels of the chart; `labels[i]` has the number i + 1 in the tree.
+        shares: the `label_shares` of the tree; None for no posteriors.
+        kept: see `Constraints`; these chains are certain.
+    """
+    kept = kept or {}
+    nodes = [
+        (start, end, labels[number - 1], place)
+        for place, (start, end, number) in enumerate(tree)
+        if (start, end) not in kept
+    ]
+    nodes += [(start, end, JOIN.join(chain), -1) for (start, end), chain in kept.items()]
+    nodes.sort(key=lambda node: (node[0], -node[1]))
+    constituents = []
+    chains = token_nodes([node[:3] for node in nodes], sentence.words)
+    for (*_, place), chain in zip(nodes, chains):
+        for first, last, label in chain:
+            confidence = 0.0
+            if shares is not None and place < 0:
+                confidence = 1.0
+            elif shares is not None:
+                holding = [label in each.split(JOIN) for each in labels]
+                confidence = float(shares[place, holding].sum())
+            constituents.append(Constituent(first, last, label, confidence))
+    return constituents
+
+
+def label_shares(dist: SpanTree, trees: list[Tree]) -> list[Shares]:
+    """Compute the marginal probability of each label over the words of each constituent of a tree.
+
+    `trees` has a tree for each sentence; the result has an array (constituents, L - 1) for each.
+    """
+    marginals = dist.span_marginals
+    shares, first = [], 0
+    for n, tree in zip(dist.lengths.tolist(), trees, strict=True):
+        rows = [first + span_row(start, end, n) for start, end, _ in tree]
+        shares.append(marginals[rows].cpu().numpy())
+        first += n * (n + 1) // 2
+    return shares
+
+
+def label_parts(labels: Sequence[str]) -> Tensor:
+    """Find the constituents in each label of a chart: (L - 1, P) float64, 0 or 1.
+
+    A second NP of one label is another constituent than its first one, as PARSEVAL counts: a label
+    with three of them and one with one have one in common.
+    """
+    chains = [[] if label == FLAT else label.split(JOIN) for label in labels]
+    parts = [{(name, i) for name in chain for i in range(chain.count(name))} for chain in chains]
+    number = {part: column for column, part in enumerate(sorted(set().union(*parts)))}
+    has = torch.zeros(len(labels), len(number), dtype=torch.float64)
+    for row, own in enumerate(parts):
+        has[row, [number[part] for part in own]] = 1
+    return has

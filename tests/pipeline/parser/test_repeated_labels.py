@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 import torch
 
-from spacy_psa.pipeline.parser.chart import label_parts
+from spacy_psa.pipeline.parser.trees import label_parts
 from spacy_psa.structs.tree import SpanTree
 from spacy_psa.structs.tree_f1 import best_expected_f1
 from tests.helpers.span_trees import enumerate_trees, log_total, random_scores
