@@ -266,12 +266,7 @@ def calibrate(
         component, parts = calibration.calibrate_coverage(
             model, paths, coverage, output, pipe, json_path, gpu_id
         )
-        rows = []
-        for part, row in parts.items():
-            size = "" if row["set_size"] is None else f"{row['set_size']:.3f}"
-            sizes = f"{row['documents']:,}", f"{row['items']:,}"
-            rows.append([part, *sizes, f"{row['coverage']:.4f}", size])
-        print_table(["", "documents", "gold", "observed coverage", "size of the sets"], rows)
+        _print_coverage(parts)
         promise = component.calibrated.coverage
         assert promise is not None
         typer.echo(
@@ -283,12 +278,7 @@ def calibrate(
         states, lost = calibration.calibrate(
             model, paths, output, pipe, temperature, decode, bins or 15, figure, json_path, gpu_id
         )
-        rows = []
-        for state in states:
-            values = [state.temperature, *(state.figures[key] for key in COLUMNS)]
-            shown = ("" if value is None else f"{value:.4f}" for value in values)
-            rows.append([f"{state.data} {state.when}", *shown])
-        print_table(["", "T", *COLUMNS.values()], rows)
+        _print_states(states)
         if temperature is None:
             typer.echo(f"The temperature minimizes the {calibration.CRITERION}, on dev.")
         for name in lost:
@@ -314,3 +304,21 @@ def _print_counts(counted: dict[str, list[dict[str, Any]]]) -> None:
             cells = f"{row['gold']:,}", estimate, f"{row['held']:.3f}"
             rows.append([part, row["label"], row["kind"], *cells])
     print_table(["", "label", "", "gold", "estimate", "draws that hold it"], rows, left=3)
+
+
+def _print_coverage(parts: dict[str, dict[str, Any]]) -> None:
+    rows = []
+    for part, row in parts.items():
+        size = "" if row["set_size"] is None else f"{row['set_size']:.3f}"
+        sizes = f"{row['documents']:,}", f"{row['items']:,}"
+        rows.append([part, *sizes, f"{row['coverage']:.4f}", size])
+    print_table(["", "documents", "gold", "observed coverage", "size of the sets"], rows)
+
+
+def _print_states(states: list[Any]) -> None:
+    rows = []
+    for state in states:
+        values = [state.temperature, *(state.figures[key] for key in COLUMNS)]
+        shown = ("" if value is None else f"{value:.4f}" for value in values)
+        rows.append([f"{state.data} {state.when}", *shown])
+    print_table(["", "T", *COLUMNS.values()], rows)
