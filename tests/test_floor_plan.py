@@ -1,5 +1,6 @@
 """Which room of the package may import which; the contracts stand in pyproject.toml."""
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -44,3 +45,14 @@ def test_an_import_from_above_is_found(tmp_path):
 def test_every_room_says_what_it_is_for(room):
     text = (ROOT / "spacy_psa" / room / "__init__.py").read_text()
     assert text.startswith('"""'), f"spacy_psa/{room}/__init__.py has no docstring"
+
+
+def test_contributing_lists_the_rooms_in_the_order_of_their_contract():
+    contract = (ROOT / "pyproject.toml").read_text().split("layers = [")[1].split("]")[0]
+    layers = [layer.split(" | ") for layer in re.findall(r'"(.+)"', contract)]
+    order = {room: number for number, layer in enumerate(layers) for room in layer}
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf8").split("## The rooms")[1]
+    rows = [re.findall(r"`(\w+)`", row) for row in re.findall(r"^\| (`.+?) \|", page, re.MULTILINE)]
+    assert sorted(room for row in rows for room in row) == sorted(order)
+    numbers = [number for row in rows for number in sorted(order[room] for room in row)]
+    assert numbers == sorted(numbers)
