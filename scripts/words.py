@@ -18,7 +18,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 PLACES = [
     *("spacy_psa", "benchmarks", "docs", "scripts", "examples", "configs"),
-    *("project.yml", "README.md", "CONTRIBUTING.md"),
+    *("project.yml", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"),
 ]
 
 WORDS = {

@@ -9,7 +9,7 @@ CLEAN = [
     *("spacy_psa", "benchmarks", "scripts", "examples"),
     *("docs/explanation", "docs/figures", "docs/generate", "docs/how-to", "docs/tutorial"),
     *("docs/index.md", "docs/papers.md", "docs/pictures"),
-    *("configs", "project.yml", "README.md", "CONTRIBUTING.md"),
+    *("configs", "project.yml", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"),
 ]
 
 
