@@ -10,10 +10,16 @@ All rows annotate the first documents of CoNLL-2003's test set, in turn, on one 
   and `ner`. It gets the words without sentence boundaries
 
 Only the packages are trained: the work of ours does not depend on the weights above the encoder.
-They are initialized with the development data. Each pipeline is also opened in a process of its
-own, once for the time and once for the memory while it annotates `--memory-words` words. Run this
-in the folder of `train.py`. The record of the kind "speed" is
-benchmarks/pretrained/results/speed-ENCODER.json.
+They are initialized with the development data.
+
+Rows also make training steps on the first documents of the training set, a step for each: those of
+ours, in both precisions, and *bare*, Hugging Face's encoder with torch's AdamW over the same
+windows, whose loss is the sum of its vectors. The features of *frozen* are in its cache after the
+first run, which does not count.
+
+Each pipeline is also opened in a process of its own, once for the time and once for the memory
+while it annotates `--memory-words` words. Run this in the folder of `train.py`. The record of the
+kind "speed" is benchmarks/pretrained/results/speed-ENCODER.json.
 """
 
 from collections.abc import Mapping
@@ -26,7 +32,9 @@ import spacy
 import torch
 from spacy.language import Language
 from spacy.tokens import Doc
+from spacy.training import Example
 from torch.nn.utils.rnn import pad_sequence
+from transformers import AutoModel
 
 from benchmarks.pretrained.train import MINILM, MPNET, RUNS
 from benchmarks.record import save_record
@@ -35,7 +43,12 @@ from benchmarks.systems.train import run
 from benchmarks.wrap import wrap
 from spacy_psa.bridge.shim import shim_of
 from spacy_psa.corpora.documents import read_document_corpus
-from spacy_psa.laboratory.performance.pipelines import Annotation, named_rows, open_pipeline
+from spacy_psa.laboratory.performance.pipelines import (
+    Annotation,
+    Training,
+    named_rows,
+    open_pipeline,
+)
 from spacy_psa.laboratory.performance.processes import Loading
 from spacy_psa.laboratory.performance.sections import memory, record, timed
 from spacy_psa.laboratory.performance.timing import Row, Timing, pin_threads, stopwatch, summary
@@ -46,6 +59,7 @@ from spacy_psa.scoring.provenance import command
 from spacy_psa.trained.quantization import quantize
 
 CORPUS = Path("corpus/conll2003")
+TRAIN = CORPUS / "train.spacy"
 FOLDER = Path("training/pretrained/speed")
 ENCODERS = {"minilm": MINILM, "mpnet": MPNET}
 PRECISIONS: tuple[Precision, ...] = "float32", "bfloat16"
@@ -81,13 +95,67 @@ class Bare:
 
     def run(self) -> Timing:
         """Run the encoder once."""
-        pad = partial(pad_sequence, batch_first=True)
         with stopwatch(self.words) as timings, torch.inference_mode():
             for batch in self.batches:
-                ids, mask = pad(batch), pad([torch.ones_like(each) for each in batch])
+                ids, mask = padded(batch)
                 with products(self.precision, next(self.net.parameters())):
                     self.net(input_ids=ids, attention_mask=mask)
         return timings[0]
+
+
+class BareTraining(Bare):
+    """Trains only an encoder, with one step for each document."""
+
+    def __init__(
+        self, encoder: PretrainedEncoder, path: str, gold: list[Doc], precision: Precision
+    ):
+        super().__init__(encoder, gold, precision)
+        each = [Bare(encoder, [doc], precision).batches for doc in gold]
+        self.steps = [[piece for batch in batches for piece in batch] for batches in each]
+        self.net = AutoModel.from_pretrained(path, add_pooling_layer=False).train()
+        self.optimizer = torch.optim.AdamW(self.net.parameters(), lr=1e-6)
+
+    def run(self) -> Timing:
+        """Make the steps once."""
+        with stopwatch(self.words) as timings:
+            for batch in self.steps:
+                ids, mask = padded(batch)
+                with products(self.precision, next(self.net.parameters())):
+                    output = self.net(input_ids=ids, attention_mask=mask)
+                output.last_hidden_state.float().sum().backward()
+                self.optimizer.step()
+                self.optimizer.zero_grad()
+        return timings[0]
+
+
+class DocumentTraining(Training):
+    """Makes a training step for each of the first documents of the training set."""
+
+    def __init__(self, name: str, nlp: Language, documents: int):
+        super().__init__(name, nlp, TRAIN, steps=0)
+        self.documents = documents
+
+    def batches(self) -> list[list[Example]]:
+        """Read the documents, so that nothing from the last run is left on them."""
+        return [[example] for example in first(TRAIN, self.nlp, self.documents)]
+
+    def run(self) -> Timing:
+        """Make the steps once."""
+        batches = self.batches()
+        with stopwatch(sum(len(example.reference) for [example] in batches)) as timings:
+            self.make_steps(batches)
+        return timings[0]
+
+
+def first(path: Path, nlp: Language, documents: int) -> list[Example]:
+    """Read the first documents of a file."""
+    return list(islice(read_document_corpus(path)(nlp), documents))
+
+
+def padded(batch: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Pad windows: their wordpieces and their mask, both (W, n)."""
+    pad = partial(pad_sequence, batch_first=True)
+    return pad(batch), pad([torch.ones_like(each) for each in batch])
 
 
 def make(folder: Path, base: str, corpus: Path, changes: list[str]) -> Path:
@@ -115,10 +183,12 @@ def in_precision(folder: Path, precision: Precision) -> Language:
 
 def measure(encoder: str, packages: Mapping[str, str], options: Any) -> dict[str, Any]:
     pin_threads(1)
-    documents = read_document_corpus(CORPUS / "test.spacy")(spacy.blank("en"))
-    gold = [example.reference for example in islice(documents, options.documents)]
+    blank = spacy.blank("en")
+    gold = [eg.reference for eg in first(CORPUS / "test.spacy", blank, options.documents)]
+    taught = [eg.reference for eg in first(TRAIN, blank, options.documents)]
     paths: dict[str, str] = {}
     rows: list[Row] = []
+    trained: list[Row] = []
     for base in ("finetuned", "frozen"):
         name = f"{base}_{encoder}"
         config, changes = RUNS[name]
@@ -132,11 +202,17 @@ def measure(encoder: str, packages: Mapping[str, str], options: Any) -> dict[str
             [node] = [each for each in model.walk() if each.name == "pretrained"]
             net: Any = shim_of(node).module
             rows += [Bare(net, gold, precision) for precision in PRECISIONS]
+            own = ENCODERS[encoder][0].partition("=")[2]
+            trained += [BareTraining(net, own, taught, precision) for precision in PRECISIONS]
         rows += [Documents(f"{base} {name}", nlp, gold) for name, nlp in opened.items()]
         rows.append(Documents(f"{base} int8", load_pipeline(str(rounded)), gold))
         paths |= {base: str(folder), f"{base} int8": str(rounded)}
+        for precision in PRECISIONS:
+            nlp = in_precision(folder, precision)  # another one, since training changes weights
+            trained.append(DocumentTraining(f"{base} {precision}", nlp, options.documents))
     paths["best"] = str(make(FOLDER / "best", "configs/ner/best.cfg", CORPUS, []))
     rows.append(Documents("best", load_pipeline(paths["best"]), gold))
+    trained.append(DocumentTraining("best", load_pipeline(paths["best"]), options.documents))
     for name, path in packages.items():
         paths[name] = path
         words = [[token.text for token in doc] for doc in gold]
@@ -148,7 +224,9 @@ def measure(encoder: str, packages: Mapping[str, str], options: Any) -> dict[str
     def tell(name: str, number: int) -> None:
         print(number, name, flush=True)
 
+    timed(trained, 1)  # the first run fills the cache, and compiles
     sections = {
+        "training": {"words": sum(map(len, taught)), "rows": timed(trained, options.repeats, tell)},
         "annotation": {"words": sum(map(len, gold)), "rows": timed(rows, options.repeats, tell)},
         "loading": {"rows": {n: summary([Loading(n, path).run()]) for n, path in paths.items()}},
         "memory": memory(paths, CORPUS / "test.spacy", [options.memory_words], []),

@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
 from spacy_psa.errors import SettingError, check_choice, check_sizes
+from spacy_psa.modules.dropout import Dropout
 from spacy_psa.modules.initialization import glorot
 from spacy_psa.modules.pretrained_files import library
 from spacy_psa.modules.products import Precision, products, used_precision
@@ -84,6 +85,7 @@ class PretrainedEncoder(nn.Module):
         net = transformers.AutoModel.from_config(settings)
         if hasattr(net, "pooler"):
             net.pooler = nn.Identity()  # and not None, since some call it
+        _use_own_dropout(net)
         self.net: Any = net.requires_grad_(not frozen)
         if lora_rank and not frozen:
             _add_lora(net, lora_rank)
@@ -235,6 +237,14 @@ class LayerMix(nn.Module):
         means = [weights.softmax(0) @ group for weights, group in zip(self.weights, layers)]
         projected: Tensor = self.project(torch.cat(means, dim=1))
         return projected
+
+
+def _use_own_dropout(net: nn.Module) -> None:
+    """Replace the dropout of an encoder by that of this package, which is faster on a CPU."""
+    for module in list(net.modules()):
+        for name, part in module.named_children():
+            if type(part) is nn.Dropout:
+                setattr(module, name, Dropout(part.p))
 
 
 def _add_lora(net: nn.Module, rank: int) -> None:

@@ -221,6 +221,22 @@ def test_gradients_are_the_same_with_checkpoints_and_in_other_groups(calm, doc):
             torch.testing.assert_close(again[name], expected[name], rtol=1e-4, atol=1e-5)
 
 
+def test_checkpoints_draw_the_same_dropout_again(bert, doc):
+    def trained(seed, checkpoints):
+        model = make(bert, [doc], gradient_checkpointing=checkpoints)
+        torch.manual_seed(seed)
+        vectors, backprop = model.begin_update([doc])
+        backprop([array * 0 + numpy.arange(16, dtype="float32") for array in vectors])
+        return {name: p.grad for name, p in model.shims[0].module.named_parameters()}
+
+    expected, again, other = trained(0, False), trained(0, True), trained(1, False)
+    assert again.keys() == expected.keys()
+    weights = [name for name in expected if expected[name] is not None]
+    for name in weights:
+        torch.testing.assert_close(again[name], expected[name], rtol=1e-4, atol=1e-5)
+    assert any(not torch.allclose(other[name], expected[name]) for name in weights)
+
+
 def test_low_rank_updates_are_trained_in_place_of_the_weights(calm, doc):
     pytest.importorskip("peft", reason="needs the extra `lora`")
     model = make(calm, [doc], lora_rank=2)

@@ -88,9 +88,15 @@ def test_before_has_the_settings_of_the_older_records(runs, plan):
         assert differing(then, resolved) == {} and differing(then, other)
 
 
-@pytest.mark.parametrize("system", ["baseline", "psa", "psa_arxiv"])
-def test_settings_of_psa_and_its_baseline_differ_in_one_thing(runs, system):
-    configs = {name: config.interpolate() for name, config in runs("settings", "conll2003").items()}
+@pytest.mark.parametrize(
+    "plan, system",
+    [
+        *(("settings", system) for system in ("baseline", "psa", "psa_arxiv")),
+        *(("settings_quarter", system) for system in ("baseline", "psa")),
+    ],
+)
+def test_settings_of_psa_and_its_baseline_differ_in_one_thing(runs, plan, system):
+    configs = {name: config.interpolate() for name, config in runs(plan, "conll2003").items()}
     own = {name: config for name, config in configs.items() if name.rpartition("_")[0] == system}
     base = own.pop(f"{system}_all")
     assert base["training"]["max_steps"] == 12 * base["training"]["eval_frequency"]
