@@ -1,7 +1,8 @@
 """Compare two runs of a plan on development data, by the rule of benchmarks/protocol.md.
 
 The trainings are those of `python -m benchmarks.run_plan PLAN.toml`, in training/EXPERIMENT/PLAN.
-Only seeds that both runs have finished count. The record
+Only seeds that both runs have finished count. With `--splits 5`, the runs are NEW_1, OLD_1 to NEW_5
+and OLD_5, and the development documents those that each split holds out. The record
 benchmarks/EXPERIMENT/results/PLAN-NEW.json has `new` and `old`: the names of the runs; `seeds`;
 `documents`, their number; `scores`: {run: the F1 of each seed}; `difference` of the means;
 `interval`, its 95% interval over documents; `better`, the probability that the new run is better,
@@ -39,24 +40,39 @@ def by_document(record: Record, numbers: numpy.ndarray) -> numpy.ndarray:
     return table
 
 
-def compare(out: Path, new: str, old: str) -> dict[str, Any]:
-    """Compare the runs `new` and `old` in the folder of a plan.
-
-    Raises:
-        InputError: if they have no seed in common.
-    """
-    runs = {name: finished(out / name) for name in (new, old)}
-    seeds = sorted(runs[new].keys() & runs[old].keys())
+def tables(out: Path, names: tuple[str, str]) -> dict[int, list[numpy.ndarray]]:
+    """Read the counts of two runs by the seeds that both have finished: (documents, 3) for each."""
+    first, second = (finished(out / name) for name in names)
+    seeds = sorted(first.keys() & second.keys())
     if not seeds:
-        raise InputError(f"{out}: {new} and {old} have no finished seed in common; train the plan")
-    dev = runs[new][seeds[0]].dev
+        both = " and ".join(names)
+        raise InputError(f"{out}: {both} have no finished seed in common; train the plan")
+    dev = first[seeds[0]].dev
     assert dev is not None
     docs = list(read_docbin(Path(dev.path), spacy.blank("en").vocab))
     sizes = [len(sentence_bounds(doc)) for doc in docs]
     numbers = numpy.repeat(document_numbers(docs), sizes)
+    return {seed: [by_document(run[seed], numbers) for run in (first, second)] for seed in seeds}
+
+
+def compare(out: Path, new: str, old: str, splits: int = 0) -> dict[str, Any]:
+    """Compare the runs `new` and `old` in the folder of a plan.
+
+    Args:
+        splits: the number of splits of the training documents, which have the runs `new`_1, `old`_1
+            and so on; 0 for two runs on the same data.
+
+    Raises:
+        InputError: if two runs have no seed in common.
+    """
+    endings = [f"_{number}" for number in range(1, splits + 1)] or [""]
+    parts = [tables(out, (new + ending, old + ending)) for ending in endings]
+    seeds = sorted(set.intersection(*(set(part) for part in parts)))
+    if not seeds:
+        raise InputError(f"{out}: the splits have no finished seed in common; train the plan")
     ours, theirs = (
-        numpy.array([by_document(runs[name][seed], numbers) for seed in seeds])
-        for name in (new, old)
+        numpy.array([numpy.concatenate([part[seed][i] for part in parts]) for seed in seeds])
+        for i in range(2)
     )
     better = probability_better(ours, theirs)
     return {
@@ -76,9 +92,11 @@ def main() -> None:
     options = script_parser(globals(), "PLAN.toml")
     options.add_argument("new", metavar="NEW", help="run with the new setting")
     options.add_argument("old", metavar="OLD", help="run with the setting so far")
+    options.add_argument("--splits", type=int, default=0, help="number of splits: NEW_1, OLD_1 …")
     given = options.parse_args()
     experiment = given.plan.resolve().parent.name
-    result = compare(Path("training", experiment, given.plan.stem), given.new, given.old)
+    out = Path("training", experiment, given.plan.stem)
+    result = compare(out, given.new, given.old, given.splits)
     write_record(f"{given.plan.stem}-{given.new}", experiment, result)
     low, high = (100 * bound for bound in result["interval"])
     print(

@@ -4,6 +4,8 @@ It reads the corpora in corpus/, which the project's `convert` makes. KIND is on
 
 - `quarter`: the sentences of every fourth document of CoNLL-2003's training data, as
   corpus/conll2003/quarter.spacy
+- `splits`: five random splits of the documents of CoNLL-2003's training data, each with a tenth of
+  them held out, as corpus/conll2003/split_1_train.spacy, split_1_dev.spacy and so on
 - `train_dev`: the training and the development data of CORPUS, as corpus/CORPUS/train_dev.spacy
 - `raw`: the sentences of sections 0 to 18 of the Wall Street Journal that are not in CoNLL-2000,
   without annotation, as corpus/wsj/raw.spacy. Section 20 is the test data of CoNLL-2000, so it is
@@ -13,9 +15,10 @@ It reads the corpora in corpus/, which the project's `convert` makes. KIND is on
 - `half_raw_documents`: every second of these documents, as corpus/ontonotes/half_raw.spacy
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
+from random import Random
 
 import spacy
 from spacy.tokens import Doc
@@ -28,12 +31,28 @@ from spacy_psa.sentences import sentence_starts
 
 NEWS = ("nw", "bn")
 MAX_TOKENS = 500
+SPLITS = 5
 
 
 def quarter(corpus: Path) -> list[Doc]:
     """The sentences of the documents 4, 8, 12 and so on."""
     docs = read_docbin(corpus / "train.spacy", spacy.blank("en").vocab)
     return [doc for doc in docs if doc.user_data["document"] % 4 == 0]
+
+
+def splits(corpus: Path) -> dict[str, list[Doc]]:
+    """The sentences of random splits of the documents, by file."""
+    docs = read_docbin(corpus / "train.spacy", spacy.blank("en").vocab)
+    documents: dict[int, list[Doc]] = {}
+    for doc in docs:
+        documents.setdefault(doc.user_data["document"], []).append(doc)
+    parts: dict[str, list[Doc]] = {}
+    for number in range(1, SPLITS + 1):
+        held_out = set(Random(number).sample(sorted(documents), len(documents) // 10))
+        for part, of_dev in (("train", False), ("dev", True)):
+            kept = (own for key, own in documents.items() if (key in held_out) == of_dev)
+            parts[f"split_{number}_{part}"] = list(chain.from_iterable(kept))
+    return parts
 
 
 def train_dev(corpus: Path) -> list[Doc]:
@@ -73,8 +92,9 @@ def half_raw_documents(corpus: Path) -> Iterator[Doc]:
 
 
 def main() -> None:
-    kinds = {
+    kinds: dict[str, tuple[str, Callable[[Path], Iterable[Doc] | dict[str, list[Doc]]]]] = {
         "quarter": ("conll2003", quarter),
+        "splits": ("conll2003", splits),
         "train_dev": ("", train_dev),
         "raw": ("wsj", lambda corpus: raw(corpus, Path("corpus/conll2000"))),
         "raw_documents": ("ontonotes", raw_documents),
@@ -88,10 +108,12 @@ def main() -> None:
     if not (name or given.corpus):
         options.error("train_dev needs the name of a corpus, such as conll2003")
     corpus = Path("corpus", name or given.corpus)
-    docs = list(make(corpus))
-    target = corpus / f"{given.kind.removesuffix('_documents')}.spacy"
-    write_docbin(docs, target)
-    print(f"{target}: {len(docs):,} docs, {sum(map(len, docs)):,} words")
+    made = make(corpus)
+    parts = made if isinstance(made, dict) else {given.kind.removesuffix("_documents"): made}
+    for part, docs in ((part, list(docs)) for part, docs in parts.items()):
+        target = corpus / f"{part}.spacy"
+        write_docbin(docs, target)
+        print(f"{target}: {len(docs):,} docs, {sum(map(len, docs)):,} words")
 
 
 if __name__ == "__main__":

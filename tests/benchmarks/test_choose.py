@@ -1,5 +1,6 @@
 """benchmarks.choose: which of two runs the protocol chooses."""
 
+import shutil
 import sys
 
 import pytest
@@ -59,3 +60,15 @@ def test_a_new_setting_is_taken_if_it_is_better_with_certainty(
 def test_runs_without_a_common_seed_are_an_error(plan):
     with pytest.raises(InputError, match="no finished seed in common; train the plan"):
         choose.compare(plan.parent / "training" / plan.parent.name / "plan", "other", "old")
+
+
+def test_the_documents_of_all_splits_count(plan):
+    out = plan.parent / "training" / plan.parent.name / "plan"
+    for number, name in enumerate(("better", "level"), 1):
+        for run, source in (("new", name), ("old", "old")):
+            shutil.copytree(out / source, out / f"{run}_{number}")
+    result = choose.compare(out, "new", "old", splits=2)
+    assert (result["documents"], result["seeds"]) == (12, [1, 2])  # level has not finished seed 3
+    assert result["scores"]["new"] == pytest.approx([(50 + 36) / 120] * 2)
+    with pytest.raises(InputError, match="new_3 and old_3 have no finished seed in common"):
+        choose.compare(out, "new", "old", splits=3)
