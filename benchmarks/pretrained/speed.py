@@ -12,10 +12,10 @@ All rows annotate the first documents of CoNLL-2003's test set, in turn, on one 
 Only the packages are trained: the work of ours does not depend on the weights above the encoder.
 They are initialized with the development data.
 
-Rows also make training steps on the first documents of the training set, a step for each: those of
-ours, in both precisions, and *bare*, Hugging Face's encoder with torch's AdamW over the same
-windows, whose loss is the sum of its vectors. The features of *frozen* are in its cache after the
-first run, which does not count.
+The rows of training make a step for each of the first documents of the training set: ours, in
+both precisions, and `bare ...`, Hugging Face's encoder with torch's AdamW over the same windows,
+whose loss is the sum of its vectors. A first run, which does not count, fills the cache from which
+`frozen ...` reads its features.
 
 Each pipeline is also opened in a process of its own, once for the time and once for the memory
 while it annotates `--memory-words` words. Run this in the folder of `train.py`. The record of the
@@ -23,7 +23,6 @@ kind "speed" is benchmarks/pretrained/results/speed-ENCODER.json.
 """
 
 from collections.abc import Mapping
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -85,33 +84,26 @@ class Bare:
     """Runs only an encoder over the windows that a pipeline reads."""
 
     def __init__(self, encoder: PretrainedEncoder, gold: list[Doc], precision: Precision):
-        self.name, self.precision = f"bare {precision}", precision
-        self.net = encoder.net.eval()
-        self.words = sum(map(len, gold))
-        ids, lengths, _, _ = encoder.inputs([token.text for token in doc] for doc in gold)
-        pieces = ids.split(lengths.tolist())
-        chosen = groups(lengths.tolist(), encoder.group)
-        self.batches = [[pieces[i] for i in group] for group in chosen]
+        self.name, self.precision, self.net = f"bare {precision}", precision, encoder.net
+        self.words, self.batches = sum(map(len, gold)), batches_of(encoder, gold)
 
     def run(self) -> Timing:
         """Run the encoder once."""
+        self.net.eval()
         with stopwatch(self.words) as timings, torch.inference_mode():
             for batch in self.batches:
-                ids, mask = padded(batch)
-                with products(self.precision, next(self.net.parameters())):
-                    self.net(input_ids=ids, attention_mask=mask)
+                run_encoder(self.net, batch, self.precision)
         return timings[0]
 
 
-class BareTraining(Bare):
-    """Trains only an encoder, with one step for each document."""
+class BareTraining:
+    """Trains only Hugging Face's own encoder, with one step for each document."""
 
     def __init__(
         self, encoder: PretrainedEncoder, path: str, gold: list[Doc], precision: Precision
     ):
-        super().__init__(encoder, gold, precision)
-        each = [Bare(encoder, [doc], precision).batches for doc in gold]
-        self.steps = [[piece for batch in batches for piece in batch] for batches in each]
+        self.name, self.precision, self.words = f"bare {precision}", precision, sum(map(len, gold))
+        self.steps = [windows(encoder, [doc]) for doc in gold]
         self.net = AutoModel.from_pretrained(path, add_pooling_layer=False).train()
         self.optimizer = torch.optim.AdamW(self.net.parameters(), lr=1e-6)
 
@@ -119,10 +111,7 @@ class BareTraining(Bare):
         """Make the steps once."""
         with stopwatch(self.words) as timings:
             for batch in self.steps:
-                ids, mask = padded(batch)
-                with products(self.precision, next(self.net.parameters())):
-                    output = self.net(input_ids=ids, attention_mask=mask)
-                output.last_hidden_state.float().sum().backward()
+                run_encoder(self.net, batch, self.precision).float().sum().backward()
                 self.optimizer.step()
                 self.optimizer.zero_grad()
         return timings[0]
@@ -152,10 +141,26 @@ def first(path: Path, nlp: Language, documents: int) -> list[Example]:
     return list(islice(read_document_corpus(path)(nlp), documents))
 
 
-def padded(batch: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Pad windows: their wordpieces and their mask, both (W, n)."""
-    pad = partial(pad_sequence, batch_first=True)
-    return pad(batch), pad([torch.ones_like(each) for each in batch])
+def windows(encoder: PretrainedEncoder, docs: list[Doc]) -> list[torch.Tensor]:
+    """Return the wordpieces of each window of documents."""
+    ids, lengths, _, _ = encoder.inputs([token.text for token in doc] for doc in docs)
+    return list(ids.split(lengths.tolist()))
+
+
+def batches_of(encoder: PretrainedEncoder, docs: list[Doc]) -> list[list[torch.Tensor]]:
+    """Return the windows of documents in the groups that the pipeline computes together."""
+    pieces = windows(encoder, docs)
+    return [[pieces[i] for i in group] for group in groups(list(map(len, pieces)), encoder.group)]
+
+
+def run_encoder(net: Any, batch: list[torch.Tensor], precision: Precision) -> torch.Tensor:
+    """Run an encoder over padded windows. The vectors are (W, n, D)."""
+    ids, mask = (
+        pad_sequence(each, batch_first=True)
+        for each in (batch, [torch.ones_like(window) for window in batch])
+    )
+    with products(precision, next(net.parameters())):
+        return net(input_ids=ids, attention_mask=mask).last_hidden_state
 
 
 def make(folder: Path, base: str, corpus: Path, changes: list[str]) -> Path:
