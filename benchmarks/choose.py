@@ -3,7 +3,7 @@
 The trainings are those of `python -m benchmarks.run_plan PLAN.toml`, in training/EXPERIMENT/PLAN.
 Only seeds that both runs have finished count. With `--splits 5`, the runs are NEW_1, OLD_1 to NEW_5
 and OLD_5, and the development documents those that each split holds out. The record
-benchmarks/EXPERIMENT/results/PLAN-NEW.json has `new` and `old`: the names of the runs; `seeds`;
+benchmarks/EXPERIMENT/results/PLAN-NEW-OLD.json has `new` and `old`: the names of the runs; `seeds`;
 `documents`, their number; `scores`: {run: the F1 of each seed}; `difference` of the means;
 `interval`, its 95% interval over documents; `better`, the probability that the new run is better,
 over documents and seeds; `chosen`, the run to use.
@@ -97,7 +97,7 @@ def main() -> None:
     experiment = given.plan.resolve().parent.name
     out = Path("training", experiment, given.plan.stem)
     result = compare(out, given.new, given.old, given.splits)
-    write_record(f"{given.plan.stem}-{given.new}", experiment, result)
+    write_record(f"{given.plan.stem}-{given.new}-{given.old}", experiment, result)
     low, high = (100 * bound for bound in result["interval"])
     print(
         f"{given.new} less {given.old}: {100 * result['difference']:+.2f} ({low:+.2f} to "

@@ -2,10 +2,12 @@
 
 - `positions`: Yan2019 Figs. 3 and 4; no model
 - `convergence`: Yan2019 Fig. 5, from the records of trainings on CoNLL-2003
-- `gates`, `attention`, `lengths`: Wei2020 Table 13, Figs. 6 and 4, with the models of short.toml
-- `blocks`, `heads`: Li2019 Tables 3 and 4, Figs. 2 and 3, with the model of short.toml
+- `gates`, `attention`: Wei2020 Table 13 and Fig. 6, with the first `psa_all` of
+  benchmarks/conll2003/settings_quarter.toml
+- `lengths`: Wei2020 Fig. 4, with all `psa_all` and `baseline_all`, on development data
+- `blocks`, `heads`: Li2019 Tables 3 and 4, Figs. 2 and 3, with the model of models.toml
 
-Run it where short.toml was trained. The record of NAME is benchmarks/analyses/results/NAME.json,
+Run it where these plans were trained. The record of NAME is benchmarks/analyses/results/NAME.json,
 its picture docs/pictures/analyses-NAME.svg. Results (kind "figures"): the figures of
 `spacy-psa analyze`, by sentence if there are several. Those of `positions` are, by width: `moved`,
 the largest change of a product if both places move by 37; `mirrored`, the largest change if the
@@ -27,8 +29,9 @@ from spacy_psa.laboratory.analyses.convergence import convergence, draw_converge
 from spacy_psa.laboratory.analyses.position_encodings import products
 
 OWN = "analyses"
-MODELS = Path("training/analyses/short")
-TEST = Path("corpus/conll2003/test.spacy")
+SELF_ATTENTIVE = "analyses/models/self_attentive"
+PSA, BASELINE = (f"conll2003/settings_quarter/{name}_all" for name in ("psa", "baseline"))
+TEST, DEV = (Path(f"corpus/conll2003/{name}.spacy") for name in ("test", "dev"))
 WIDTHS, DISTANCE, MOVE = (128, 512), 100, 37
 TRAININGS = {
     "BiLSTM": "conll2003/bilstm_crf",
@@ -52,9 +55,9 @@ HEADS = "They held a meeting at the White House on Saturday ."
 Result = tuple[Any, Any, list[Path]]
 
 
-def model(name: str) -> str:
+def model(name: str, seed: int = 1) -> str:
     """The folder of a model."""
-    return str(MODELS / name / "seed-1" / "model-best")
+    return f"training/{name}/seed-{seed}/model-best"
 
 
 def positions() -> Result:
@@ -80,28 +83,29 @@ def curves() -> Result:
 
 
 def gates() -> Result:
-    made = analyze.gates(model("psa"), GATED, None)
+    made = analyze.gates(model(PSA), GATED, None)
     return made.figures, made.picture, []
 
 
 def attention() -> Result:
-    made = {w: analyze.attention(model("psa"), text, w, None) for w, text in FOCUS.items()}
+    made = {w: analyze.attention(model(PSA), text, w, None) for w, text in FOCUS.items()}
     return {word: each.figures for word, each in made.items()}, made["hit"].picture, []
 
 
 def lengths() -> Result:
-    models = {name: model(name) for name in ("psa", "bilstm_crf")}
-    made = analyze.lengths(TEST, models, None, None)
-    return made.figures, made.picture, [TEST]
+    runs = {"psa": PSA, "bilstm_crf": BASELINE}
+    models = {f"{row} {seed}": model(run, seed) for seed in range(1, 6) for row, run in runs.items()}
+    made = analyze.lengths(DEV, models, None, None)
+    return made.figures, made.picture, [DEV]
 
 
 def blocks() -> Result:
-    made = analyze.blocks(model("self_attentive"), TEST, None)
+    made = analyze.blocks(model(SELF_ATTENTIVE), TEST, None)
     return made.figures, made.picture, [TEST]
 
 
 def heads() -> Result:
-    made = analyze.attention(model("self_attentive"), HEADS, None, None)
+    made = analyze.attention(model(SELF_ATTENTIVE), HEADS, None, None)
     return made.figures, made.picture, []
 
 

@@ -14,12 +14,7 @@ from spacy_psa.architectures.sentencewise import check_one_row_a_token, sentence
 from spacy_psa.bridge.layers import head_layer
 from spacy_psa.bridge.shim import shim_of
 from spacy_psa.errors import check_choice, naming
-from spacy_psa.modules.chain_potentials import (
-    Emission,
-    EmissionTransition,
-    Initialization,
-    LabelPair,
-)
+from spacy_psa.modules.chain_potentials import Emission, EmissionTransition, LabelPair
 from spacy_psa.modules.products import Precision
 from spacy_psa.structs.pair_chain import TagPairs
 
@@ -35,7 +30,6 @@ def crf(
     tok2vec: Model[list[Doc], list[Floats2d]],
     potentials: Potentials = "label_pair",
     precision: Precision = "float32",
-    initialization: Initialization = "glorot",
 ) -> Model:
     """Build `CRF.v1`, which computes the log potentials of a linear chain over K tags.
 
@@ -44,10 +38,6 @@ def crf(
         potentials: "label_pair" has a weight vector for each pair of tags (Wei2020 Eq. 2).
             "transition" is the sum of an emission and a transition score, and is smaller for many
             tags. See `spacy_psa.modules.chain_potentials`.
-        initialization: the values at which the weights of tags or pairs start: "glorot" is
-            Glorot's rule (Wei2020 section 5.2), "fan_in" is U(±1 / sqrt(d)) for vectors of d
-            numbers (code of Yan2019). With several hundred numbers, the latter are much smaller,
-            and a Transformer that learns by SGD needs them.
 
     Returns:
         Model[List[Doc], List[Floats2d]] with an array (tokens, K * K) for each sentence; its nO
@@ -55,8 +45,8 @@ def crf(
         tags it is (tokens, K), and the transitions are `apart` from it.
 
     Raises:
-        InputError: for unknown `potentials`, `precision` or `initialization`, and if `tok2vec` has
-            rows for START and STOP (`boundaries = true`).
+        InputError: for unknown `potentials` or `precision`, and if `tok2vec` has rows for START and
+            STOP (`boundaries = true`).
 
     Examples:
         >>> import spacy
@@ -71,10 +61,10 @@ def crf(
     with naming("CRF.v1"):
         check_choice("potentials", potentials, Potentials)
         check_choice("precision", precision, Precision)
-        check_choice("initialization", initialization, Initialization)
     check_one_row_a_token("CRF.v1", tok2vec)
-    settings = {"precision": precision, "initialization": initialization}
-    return sentencewise(tok2vec, head_layer(potentials, HEADS[potentials], settings))
+    return sentencewise(
+        tok2vec, head_layer(potentials, HEADS[potentials], {"precision": precision})
+    )
 
 
 def softmax(tok2vec: Model[list[Doc], list[Floats2d]], precision: Precision = "float32") -> Model:

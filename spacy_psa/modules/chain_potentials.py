@@ -9,7 +9,6 @@ of the first legal pair with y; the other places are not read.
 
 import math
 from collections.abc import Sequence
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -17,8 +16,6 @@ from torch import Tensor, nn
 from spacy_psa.modules.initialization import WithoutDraws
 from spacy_psa.modules.products import Precision, multipliers
 from spacy_psa.ragged import to_device
-
-Initialization = Literal["glorot", "fan_in"]
 
 
 class _Pairs(nn.Module):
@@ -67,8 +64,7 @@ class LabelPair(_Pairs):
     The start of a sentence is a label of its own, which only y' can be. The head has about
     K * K * d parameters and returns N * K * K scores. With `pairs`, it has only the parameters of
     the P legal pairs, and returns (N, P); weights start as they would for all pairs. For many
-    labels, `EmissionTransition` is smaller. W starts by Glorot's rule, or, with `initialization`
-    "fan_in", from U(±1 / sqrt(d)).
+    labels, `EmissionTransition` is smaller.
 
     Examples:
         >>> head = LabelPair(input_width=16, labels=5)
@@ -82,7 +78,6 @@ class LabelPair(_Pairs):
         labels: int,
         pairs: Sequence[Sequence[int]] | None = None,
         precision: Precision = "float32",
-        initialization: Initialization = "glorot",
     ):
         super().__init__(labels, pairs, precision)
         if pairs is None:
@@ -96,8 +91,6 @@ class LabelPair(_Pairs):
         self.start = nn.Linear(input_width, labels)
         # Glorot's rule with fan-out K, not K * K: each pair of labels has a vector of its own.
         bound = (6.0 / (input_width + labels)) ** 0.5
-        if initialization == "fan_in":
-            bound = input_width**-0.5
         if pairs is None:
             nn.init.uniform_(self.pair.weight, -bound, bound)
         else:
@@ -138,9 +131,6 @@ class EmissionTransition(_Pairs):
     `pairs`, it returns only the scores of the P legal pairs, (N, P). With `keep_apart`, it
     returns those of tags, (N, K), with the start and the end, but without T.
 
-    U starts by Glorot's rule and c at 0, or, with `initialization` "fan_in", both from
-    U(±1 / sqrt(d)), as torch's Linear does (code of Yan2019).
-
     Examples:
         >>> head = EmissionTransition(input_width=16, labels=5)
         >>> head(torch.randn(7, 16), torch.tensor([4, 3])).shape
@@ -154,7 +144,6 @@ class EmissionTransition(_Pairs):
         pairs: Sequence[Sequence[int]] | None = None,
         precision: Precision = "float32",
         keep_apart: bool = False,
-        initialization: Initialization = "glorot",
     ):
         super().__init__(labels, pairs, precision)
         self.keep_apart = keep_apart
@@ -162,9 +151,8 @@ class EmissionTransition(_Pairs):
         self.transition = nn.Parameter(torch.empty(labels, labels))
         self.start = nn.Parameter(torch.zeros(labels))
         self.end = nn.Parameter(torch.zeros(labels))
-        if initialization == "glorot":  # otherwise as `nn.Linear` draws them
-            nn.init.xavier_uniform_(self.emission.weight)
-            nn.init.zeros_(self.emission.bias)
+        nn.init.xavier_uniform_(self.emission.weight)
+        nn.init.zeros_(self.emission.bias)
         nn.init.xavier_uniform_(self.transition)
 
     def forward(self, z: Tensor, lengths: Tensor) -> Tensor:

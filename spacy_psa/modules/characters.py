@@ -218,8 +218,7 @@ class CharCNN(CharacterEncoder):
     """Encodes words by a convolution over their characters: C characters -> (M, project).
 
     A linear layer follows the largest value of each filter over the characters, at least 0. The
-    defaults are those of Yan2019 (section 6.1), which has no dropout here. Filters and linear layer
-    start as torch's do, as in the code of Yan2019.
+    defaults are those of Yan2019 (section 6.1), which has no dropout here.
 
     Args:
         filters: number of filters.
@@ -250,8 +249,8 @@ class CharCNN(CharacterEncoder):
         check_sizes(filters=filters, kernel_size=kernel_size, project=project)
         if kernel_size % 2 == 0:
             raise SettingError("kernel_size", kernel_size, "it must be odd")
-        self.convolve = nn.Conv1d(width, filters, kernel_size)
-        self.project = nn.Linear(filters, project)
+        self.convolve = glorot(nn.Conv1d(width, filters, kernel_size))
+        self.project = glorot(nn.Linear(filters, project))
         self.output_width = project
 
     def encode(self, x: Tensor, lengths: Tensor) -> Tensor:

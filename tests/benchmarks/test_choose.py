@@ -47,7 +47,7 @@ def test_a_new_setting_is_taken_if_it_is_better_with_certainty(
     monkeypatch.setattr(sys, "argv", ["choose", str(plan), new, "old"])
     choose.main()
     ((name, experiment, compared),) = made
-    assert (name, experiment) == (f"plan-{new}", plan.parent.name)
+    assert (name, experiment) == (f"plan-{new}-old", plan.parent.name)
     assert compared["chosen"] == chosen and compared["documents"] == 6
     assert len(compared["seeds"]) == seeds
     assert compared["scores"]["old"] == pytest.approx([0.6] * seeds)

@@ -54,7 +54,7 @@ def runs(tmp_path, monkeypatch):
     return configs
 
 
-@pytest.mark.parametrize("plan", ["tener", "tener_dev", "tener_start"])
+@pytest.mark.parametrize("plan", ["tener", "tener_dev", "tener_batches"])
 def test_plans_of_tener_end_with_their_rate_and_an_evaluation(runs, plan):
     for config in runs(plan).values():
         training = config.interpolate()["training"]
@@ -87,12 +87,9 @@ def test_before_has_the_settings_of_the_older_records(runs):
         assert differing(then, resolved) == {} and differing(then, other)
 
 
-def test_each_run_of_tener_start_lacks_one_setting(runs):
-    configs = {name: config.interpolate() for name, config in runs("tener_start").items()}
-    authors = configs.pop("authors")
-    for config in configs.values():
-        keys = differing(config, authors)
-        assert len(keys) == 1 or all(key.startswith("training.batcher.") for key in keys)
+def test_the_runs_of_tener_batches_differ_in_their_batches(runs):
+    any_length, by_length = (config.interpolate() for config in runs("tener_batches").values())
+    assert {key.rpartition(".")[0] for key in differing(by_length, any_length)} == {"training.batcher"}
 
 
 @pytest.mark.parametrize(
