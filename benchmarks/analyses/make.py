@@ -94,7 +94,7 @@ def attention() -> Result:
 
 def lengths() -> Result:
     runs = {"psa": PSA, "bilstm_crf": BASELINE}
-    models = {f"{row} {seed}": model(run, seed) for seed in range(1, 6) for row, run in runs.items()}
+    models = {f"{row} {n}": model(run, n) for n in range(1, 6) for row, run in runs.items()}
     made = analyze.lengths(DEV, models, None, None)
     return made.figures, made.picture, [DEV]
 

@@ -89,7 +89,8 @@ def test_before_has_the_settings_of_the_older_records(runs):
 
 def test_the_runs_of_tener_batches_differ_in_their_batches(runs):
     any_length, by_length = (config.interpolate() for config in runs("tener_batches").values())
-    assert {key.rpartition(".")[0] for key in differing(by_length, any_length)} == {"training.batcher"}
+    changed = {key.rpartition(".")[0] for key in differing(by_length, any_length)}
+    assert changed == {"training.batcher"}
 
 
 @pytest.mark.parametrize(
