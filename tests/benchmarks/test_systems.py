@@ -54,7 +54,7 @@ def runs(tmp_path, monkeypatch):
     return configs
 
 
-@pytest.mark.parametrize("plan", ["tener", "tener_dev", "tener_batches"])
+@pytest.mark.parametrize("plan", ["tener", "tener_100", "tener_dev", "tener_batches"])
 def test_plans_of_tener_end_with_their_rate_and_an_evaluation(runs, plan):
     for config in runs(plan).values():
         training = config.interpolate()["training"]
