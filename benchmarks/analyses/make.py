@@ -8,10 +8,10 @@
 - `blocks`, `heads`: Li2019 Tables 3 and 4, Figs. 2 and 3, with the model of models.toml
 
 Run it where these plans were trained. The record of NAME is benchmarks/analyses/results/NAME.json,
-its picture docs/pictures/analyses-NAME.svg. Results (kind "figures"): the figures of
-`spacy-psa analyze`, by sentence if there are several. Those of `positions` are, by width: `moved`,
-the largest change of a product if both places move by 37; `mirrored`, the largest change if the
-distance changes its sign; and `rising`, the distances at which the product rises.
+its picture docs/pictures/analyses-NAME.svg; `lengths` has no picture. Results (kind "figures"): the
+figures of `spacy-psa analyze`, by sentence if there are several. Those of `positions` are, by
+width: `moved`, the largest change of a product if both places move by 37; `mirrored`, the largest
+change if the distance changes its sign; and `rising`, the distances at which the product rises.
 """
 
 from collections.abc import Callable
@@ -96,7 +96,7 @@ def lengths() -> Result:
     runs = {"psa": PSA, "bilstm_crf": BASELINE}
     models = {f"{row} {n}": model(run, n) for n in range(1, 6) for row, run in runs.items()}
     made = analyze.lengths(DEV, models, None, None)
-    return made.figures, made.picture, [DEV]
+    return made.figures, None, [DEV]
 
 
 def blocks() -> Result:
@@ -129,7 +129,8 @@ def main() -> None:
     for name in given.names:
         figures, picture, data = ANALYSES[name]()
         write_record(name, OWN, figures, data=data)
-        save_figure(picture, PICTURES / f"analyses-{name}.svg")
+        if picture is not None:
+            save_figure(picture, PICTURES / f"analyses-{name}.svg")
 
 
 if __name__ == "__main__":
